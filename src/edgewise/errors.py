@@ -1,0 +1,64 @@
+"""Everything Edgewise raises on purpose, in one tree.
+
+    EdgewiseError
+    ├── InputError (also ValueError)     something handed in cannot be used
+    │   ├── GraphError                   the graph: disconnected, self-loop, unknown node
+    │   ├── DataError                    the samples: empty shard, NaN, one class, shapes
+    │   ├── ProblemError                 loss, penalty and data do not fit together
+    │   ├── MethodError                  a method, its steps, or what it cannot take
+    │   └── UnknownName                  a name nobody has, with the nearest that somebody has
+    ├── DownloadError (also OSError)     a named data set could not be fetched or verified
+    └── CheckpointError                  a checkpoint that is damaged or of another run
+
+Each message says what is wrong and what to do about it. A run that diverges is not an error: it
+returns what there is, with a DivergenceWarning.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class EdgewiseError(Exception):
+    """The root of the tree above."""
+
+
+class InputError(EdgewiseError, ValueError):
+    """Something handed in cannot be used."""
+
+
+class GraphError(InputError):
+    """The graph cannot carry the problem."""
+
+
+class DataError(InputError):
+    """The samples cannot be used as they are."""
+
+
+class ProblemError(InputError):
+    """Loss, penalty and data do not fit together."""
+
+
+class MethodError(InputError):
+    """A method cannot do what was asked of it."""
+
+
+class UnknownName(InputError):
+    """A name nobody has."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        known = sorted(known)
+        near = get_close_matches(name, known, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        super().__init__(f"unknown {kind} {name!r}: {hint}known are {', '.join(known)}")
+
+
+class DownloadError(EdgewiseError, OSError):
+    """A named data set could not be fetched or verified."""
+
+
+class CheckpointError(EdgewiseError):
+    """A checkpoint is damaged or belongs to another run."""
+
+
+class DivergenceWarning(UserWarning):
+    """The iterates grew without bound; the message names a smaller step to try."""
