@@ -1,0 +1,242 @@
+"""What a block of v nodes knows, and what its gradient estimators may ask.
+
+Every array leads with one of four axes, or is a scalar: nodes (v), samples (N, sorted by node),
+directed edges (e, sorted by the node that owns them), or models. A block is an argument of jit,
+never captured: data in a closure would become a compile-time constant.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from edgewise.rows import Rows
+
+
+class Links(NamedTuple):
+    """The directed edges that leave the block's nodes, in the order of their owners."""
+
+    owner: Any  # (e,) row of the block that owns the edge
+    rho: Any  # (e,) dual weight, the same at both ends, or None
+    mixing: Any  # (e,) mixing weight, or None where no method needs one
+    total: Any  # (v, 1) sum of rho over a node's edges, or None
+    slots: Any  # (v, d) the node's edges, padded with e; None where degrees are too uneven for that
+
+    def gather(self, messages: Array) -> Array:
+        """(e, n) messages, one per edge -> (v, n) their sum at each node."""
+        if self.slots is None:
+            owners = self.total.shape[0]
+            return jax.ops.segment_sum(messages, self.owner, owners, indices_are_sorted=True)
+        return sum_slots(self.slots, messages)
+
+    def pull(self, kind: str, own: Array, heard: Array) -> Array:
+        """sum_j w_ij (x_j - x_i) from the (e, n) vectors heard: zero at consensus, exactly."""
+        weight = getattr(self, kind)[:, None]
+        return self.gather(weight * (heard - own[self.owner]))
+
+
+def sum_slots(slots: Array, messages: Array) -> Array:
+    total = messages.at[slots[:, 0]].get(mode="fill", fill_value=0)
+    for s in range(1, slots.shape[1]):
+        total = total + messages.at[slots[:, s]].get(mode="fill", fill_value=0)
+    return total
+
+
+class Pick(NamedTuple):
+    """Samples drawn without replacement, b at each node."""
+
+    at: Array  # (v, b) global sample; beyond a node's own size the first pick again
+    share: Array  # (v, b) 1 / batch, zero beyond a node's own size
+    batch: Array  # (v,) min(b, K_i)
+    rows: Any  # their features
+
+
+class Tile(NamedTuple):
+    """A stretch of consecutive samples, for passes over a node's data."""
+
+    begin: Array  # () its first sample
+    fresh: Array  # (T,) whether a sample is the node's and not of the stretch before
+    rows: Any
+    y: Array  # (T,)
+    scale: Any  # (T,) or None
+
+
+class Block(NamedTuple):
+    ids: Any  # (v,) node ids, which the random words depend on
+    first: Any  # (v,) a node's first sample
+    counts: Any  # (v,) K_i
+    rows: Rows
+    labels: Any  # (N,)
+    scale: Any  # (N,) weight of a sample's loss, or None: all one
+    loss: Any
+    penalty: Any
+    mask: Any  # (n,) one where ridge applies, or None: everywhere
+    links: Links
+
+    # --- sampled gradients -----------------------------------------------------------------------
+
+    def pick(self, words: Array) -> Pick:
+        """(v, b) random words -> b samples at each node, or all of them where it has fewer."""
+        local, size = choose(words, self.counts)
+        live = jnp.arange(words.shape[1]) < size[:, None]
+        share = (live / size[:, None]).astype(self.labels.dtype)
+        at = self.first[:, None] + local.astype(self.first.dtype)
+        return Pick(at, share, size, self.rows.take(at))
+
+    def slopes(self, pick: Pick, X: Array) -> Array:
+        """(v, b) slopes of the picked samples' losses at X; (v, b, C) for C outputs; for a custom
+        loss (v, b, n), whole gradients."""
+        y = self.labels.at[pick.at].get(mode="promise_in_bounds")
+        if self.loss.linear:
+            W, bias = self.weights(X)
+            z = self.rows.dot(pick.rows, W)
+            s = self.loss.slope(z if bias is None else z + bias[:, None], y)
+        else:
+            d = self.rows.dense(pick.rows).astype(X.dtype)
+            s = jax.vmap(jax.vmap(jax.grad(self.loss.fn), (None, 0, 0)))(X, d, y)
+        if self.scale is None:
+            return s
+        return s * match(self.scale.at[pick.at].get(mode="promise_in_bounds"), s)
+
+    def spread(self, pick: Pick, s: Array) -> Array:
+        """(v, n): the sum of the gradients that belong to these slopes of picked samples."""
+        if not self.loss.linear:
+            return s.sum(1)
+        return self.joined(self.rows.spread(pick.rows, s), s.sum(1))
+
+    # --- passes over a node's data ---------------------------------------------------------------
+
+    def sweep(self, i: Array, visit: Callable[[Tile, Any], Any], carry: Any) -> Any:
+        """Fold `visit` over the stretches of node i's samples."""
+        size, samples = self.rows.tile, self.labels.shape[0]
+        end = self.first[i] + self.counts[i]
+
+        def body(state: tuple[Array, Any]) -> tuple[Array, Any]:
+            start, acc = state
+            begin = jnp.minimum(start, samples - size)
+            at = begin + jnp.arange(size)
+            cut = [
+                None if a is None else lax.dynamic_slice_in_dim(a, begin, size)
+                for a in (self.labels, self.scale)
+            ]
+            tile = Tile(begin, (at >= start) & (at < end), self.rows.slab(begin), *cut)
+            return start + size, visit(tile, acc)
+
+        return lax.while_loop(lambda c: c[0] < end, body, (self.first[i], carry))[1]
+
+    def tile_slopes(self, tile: Tile, x: Array) -> Array:
+        """(T,), (T, C) or (T, n): as `slopes`, for one model and a stretch of samples."""
+        if self.loss.linear:
+            s = self.loss.slope(self.tile_margins(tile, x), tile.y)
+        else:
+            d = tile.rows.dense().astype(x.dtype)
+            s = jax.vmap(jax.grad(self.loss.fn), (None, 0, 0))(x, d, tile.y)
+        s = s if tile.scale is None else s * match(tile.scale, s)
+        return jnp.where(match(tile.fresh, s), s, 0)
+
+    def tile_margins(self, tile: Tile, x: Array) -> Array:
+        W, bias = self.weights(x[None])
+        z = tile.rows.dot(W[0])
+        return z if bias is None else z + bias[0]
+
+    def tile_spread(self, tile: Tile, s: Array) -> Array:
+        if not self.loss.linear:
+            return s.sum(0)
+        return self.joined(tile.rows.spread(s)[None], s.sum(0)[None])[0]
+
+    def refresh(self, table: Any, mean: Array, X: Array, due: Array) -> tuple[Any, Array]:
+        """Mean gradients (and slopes, where there is a table of them) anew at X, at the nodes that
+        are due, one after another: the others cost nothing."""
+
+        def one(carry: tuple[Array, Any, Array]) -> tuple[Array, Any, Array]:
+            left, table, mean = carry
+            i = jnp.argmax(left)
+
+            def visit(tile: Tile, acc: tuple[Any, Array]) -> tuple[Any, Array]:
+                table, total = acc
+                s = self.tile_slopes(tile, X[i])
+                if table is not None:
+                    old = lax.dynamic_slice_in_dim(table, tile.begin, tile.y.shape[0])
+                    new = jnp.where(match(tile.fresh, s), s, old)
+                    table = lax.dynamic_update_slice_in_dim(table, new, tile.begin, 0)
+                return table, total + self.tile_spread(tile, s)
+
+            table, total = self.sweep(i, visit, (table, jnp.zeros_like(X[i])))
+            return left.at[i].set(False), table, mean.at[i].set(total / self.counts[i])
+
+        return lax.while_loop(lambda c: c[0].any(), one, (due, table, mean))[1:]
+
+    def full(self, X: Array) -> Array:
+        """(v, n) gradients of the nodes' mean losses, ridge apart."""
+        return self.refresh(None, jnp.zeros_like(X), X, jnp.ones(X.shape[0], bool))[1]
+
+    def values(self, X: Array) -> Array:
+        """(v,) mean losses, ridge included: what a function-value oracle tells."""
+
+        def node(i: Array) -> Array:
+            def visit(tile: Tile, total: Array) -> Array:
+                return total + jnp.where(tile.fresh, self.tile_values(tile, X[i]), 0).sum()
+
+            return self.sweep(i, visit, jnp.zeros((), X.dtype)) / self.counts[i]
+
+        return lax.map(node, jnp.arange(X.shape[0])) + 0.5 * (X * self.ridge(X)).sum(1)
+
+    def tile_values(self, tile: Tile, x: Array) -> Array:
+        if self.loss.linear:
+            each = self.loss.value(self.tile_margins(tile, x), tile.y)
+        else:
+            d = tile.rows.dense().astype(x.dtype)
+            each = jax.vmap(self.loss.fn, (None, 0, 0))(x, d, tile.y)
+        return each if tile.scale is None else each * tile.scale
+
+    # --- models ----------------------------------------------------------------------------------
+
+    def ridge(self, X: Array) -> Array:
+        """The gradient of (ridge / 2) |x|^2, which never touches an intercept."""
+        return self.loss.ridge * (X if self.mask is None else X * self.mask)
+
+    def weights(self, X: Array) -> tuple[Array, Array | None]:
+        """(v, n) models -> (v, p) or (v, C, p) weights, and (v,) or (v, C) intercepts."""
+        c = self.loss.outputs
+        p = X.shape[1] // c if self.mask is None else X.shape[1] // c - 1
+        W = X if p * c == X.shape[1] else X[:, : p * c]
+        bias = None if self.mask is None else X[:, p * c :]
+        if c == 1:
+            return W, None if bias is None else bias[:, 0]
+        return W.reshape(-1, c, p), bias
+
+    def joined(self, W: Array, bias: Array) -> Array:
+        """The inverse of `weights`; what it is given for intercepts is dropped where there are none."""
+        flat = W.reshape(W.shape[0], -1)
+        if self.mask is None:
+            return flat
+        return jnp.concatenate([flat, bias.reshape(W.shape[0], -1)], 1)
+
+
+def choose(words: Array, counts: Array) -> tuple[Array, Array]:
+    """(v, b) of 0..counts-1 without replacement (Floyd: every set is equally likely), and how many.
+
+    In integers, so that runs in float32 and float64 draw the same. Beyond counts the first draw
+    stands again.
+    """
+    v, b = words.shape
+    size = jnp.minimum(counts.astype(jnp.int64), b)
+    last = counts.astype(jnp.int64)[:, None] - size[:, None] + jnp.arange(b)  # j-th: 0..last_j
+    bound = jnp.maximum(last + 1, 1).astype(jnp.uint64)
+    drawn = ((words.astype(jnp.uint64) * bound) >> 32).astype(jnp.int64)
+    if b == 1:
+        return drawn, size
+
+    def add(j: Array, chosen: Array) -> Array:
+        repeated = (chosen == drawn[:, j, None]).any(1)
+        new = jnp.where(repeated, last[:, j], drawn[:, j])
+        return chosen.at[:, j].set(jnp.where(j < size, new, chosen[:, 0]))
+
+    return lax.fori_loop(0, b, add, jnp.full((v, b), -1, jnp.int64)), size
+
+
+def match(a: Array, like: Array) -> Array:
+    """a with trailing axes of length one, so that it broadcasts against `like`."""
+    return a.reshape(a.shape + (1,) * (like.ndim - a.ndim))

@@ -1,0 +1,18 @@
+"""Gradient estimators: parts that a method is composed with, one a file.
+
+Each has `words`, how many 32-bit random words a step takes; `init(block, X)`; a call
+`(block, X, memory, words) -> (gradients, memory)`; `point(memory, X)`, where the gradient is
+taken and the answer read; and `exact`, whether its variance vanishes at the optimum. The memory
+counts the oracle `calls` of each node.
+"""
+
+from edgewise.gradients.asvrg import ASVRG
+from edgewise.gradients.finite_difference import ExactCoordinates, FiniteDifference
+from edgewise.gradients.full import Full
+from edgewise.gradients.lsvrg import LSVRG
+from edgewise.gradients.saga import SAGA
+from edgewise.gradients.sega import SEGA
+from edgewise.gradients.sgd import SGD
+from edgewise.gradients.svrg import SVRG
+
+__all__ = ["ASVRG", "LSVRG", "SAGA", "SEGA", "SGD", "SVRG", "ExactCoordinates", "FiniteDifference", "Full"]

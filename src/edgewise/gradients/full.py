@@ -1,0 +1,33 @@
+from typing import Any, ClassVar, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from edgewise.block import Block
+from edgewise.pytree import pytree
+from edgewise.smoothness import Smoothness
+
+
+class Calls(NamedTuple):
+    calls: Array  # (v,) sample gradients asked for so far
+
+
+@pytree()
+class Full:
+    """The exact gradient, K_i calls a step. For few samples, or as a yardstick."""
+
+    words: ClassVar[int] = 0
+    exact: ClassVar[bool] = True
+
+    def auto_step(self, s: Smoothness) -> np.ndarray:
+        return 1 / s.mean
+
+    def theory_step(self, s: Smoothness) -> np.ndarray:
+        return 1 / (2 * s.mean)
+
+    def init(self, p: Block, X: Array) -> Calls:
+        return Calls(jnp.zeros(X.shape[0], jnp.int64))
+
+    def __call__(self, p: Block, X: Array, m: Calls, words: Array) -> tuple[Array, Calls]:
+        return p.full(X) + p.ridge(X), Calls(m.calls + p.counts)

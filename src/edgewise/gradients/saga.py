@@ -1,0 +1,44 @@
+from typing import Any, ClassVar
+
+import numpy as np
+from jax import Array
+
+from edgewise.block import Block
+from edgewise.gradients.memory import Memory, change, remember, weighted
+from edgewise.pytree import pytree
+from edgewise.smoothness import Smoothness
+
+
+@pytree("batch")
+class SAGA:
+    """Defazio, Bach, Lacoste-Julien 2014: remembers every sample's last slope.
+
+    g = grad f(x, k) - grad f(x_k, k) + mean_j grad f(x_j, j), then x_k <- x, for `batch` samples k
+    drawn without replacement. One call per sample and step; memory one number per sample for a
+    generalised linear loss, but a whole gradient per sample for a custom one.
+    """
+
+    batch: int = 1
+    exact: ClassVar[bool] = True
+
+    @property
+    def words(self) -> int:
+        return self.batch
+
+    def auto_step(self, s: Smoothness) -> np.ndarray:
+        return 1 / (3 * s.expected(self.batch))
+
+    def theory_step(self, s: Smoothness) -> np.ndarray:
+        return 1 / (8 * s.sample)
+
+    def init(self, p: Block, X: Array) -> Memory:
+        return remember(p, X, keep_table=True)
+
+    def __call__(self, p: Block, X: Array, m: Memory, words: Array) -> tuple[Array, Memory]:
+        pick = p.pick(words)
+        new, delta = change(p, m, X, pick)
+        moved = p.spread(pick, weighted(pick, delta))
+        table = m.table.at[pick.at].set(new, mode="promise_in_bounds")
+        part = (pick.batch / p.counts).astype(X.dtype)[:, None]
+        after = m._replace(table=table, mean=m.mean + part * moved, calls=m.calls + pick.batch)
+        return moved + m.mean + p.ridge(X), after

@@ -1,0 +1,56 @@
+from typing import Any, ClassVar, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from edgewise.block import Block, choose
+from edgewise.gradients.finite_difference import ExactCoordinates
+from edgewise.pytree import pytree
+from edgewise.smoothness import Smoothness
+
+
+class Sketch(NamedTuple):
+    H: Array  # (v, n) the coordinates last seen
+    calls: Array  # (v,) coordinates asked for so far
+    evaluations: Array  # (v,) function values asked for so far
+
+
+@pytree("batch")
+class SEGA:
+    """Hanzely, Mishchenko, Richtarik 2018: sees `batch` coordinates of the gradient at a time.
+
+    g = h + (n/b) sum_j e_j (grad_j f(x) - h_j), then h_j <- grad_j f(x), from h = 0. A call is one
+    coordinate; `oracle` is where they come from: `ExactCoordinates()` or, from function values
+    alone, `FiniteDifference()`. For models so large that a whole gradient is out of reach; needs
+    steps about n/b times shorter.
+    """
+
+    oracle: Any = ExactCoordinates()  # noqa: RUF009
+    batch: int = 1
+
+    exact: ClassVar[bool] = True
+
+    @property
+    def words(self) -> int:
+        return self.batch
+
+    def auto_step(self, s: Smoothness) -> np.ndarray:
+        return self.batch / (3 * s.size * s.mean)
+
+    def theory_step(self, s: Smoothness) -> np.ndarray:
+        return 1 / (8 * s.size * s.mean)
+
+    def init(self, p: Block, X: Array) -> Sketch:
+        none = jnp.zeros(X.shape[0], jnp.int64)
+        return Sketch(jnp.zeros_like(X), none, none)
+
+    def __call__(self, p: Block, X: Array, m: Sketch, words: Array) -> tuple[Array, Sketch]:
+        v, n = X.shape
+        at, size = choose(words, jnp.full(v, n))
+        seen = self.oracle(p, X, at)
+        node = jnp.arange(v)[:, None]
+        change = seen - m.H[node, at]
+        G = m.H.at[node, at].add(change * (n / size).astype(X.dtype)[:, None])
+        spent = m.evaluations + self.oracle.evaluations(self.batch)
+        return G, Sketch(m.H.at[node, at].set(seen), m.calls + size, spent)

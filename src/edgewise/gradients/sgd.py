@@ -1,0 +1,41 @@
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from edgewise.block import Block
+from edgewise.gradients.full import Calls
+from edgewise.gradients.memory import weighted
+from edgewise.pytree import pytree
+from edgewise.smoothness import Smoothness
+
+
+@pytree("batch")
+class SGD:
+    """The mean gradient of `batch` samples, from a finite set or from a stream.
+
+    g = (1/b) sum_{k in B} grad f(x, k). Its variance never falls: with a constant step the answer
+    stays a distance of order eta from the optimum. The only estimator that needs no K.
+    """
+
+    batch: int = 1
+    exact: ClassVar[bool] = False
+
+    @property
+    def words(self) -> int:
+        return self.batch
+
+    def auto_step(self, s: Smoothness) -> np.ndarray:
+        return 1 / (4 * s.expected(self.batch))
+
+    def theory_step(self, s: Smoothness) -> np.ndarray:
+        return 1 / (4 * s.sample)
+
+    def init(self, p: Block, X: Array) -> Calls:
+        return Calls(jnp.zeros(X.shape[0], jnp.int64))
+
+    def __call__(self, p: Block, X: Array, m: Calls, words: Array) -> tuple[Array, Calls]:
+        pick = p.pick(words)
+        G = p.spread(pick, weighted(pick, p.slopes(pick, X))) + p.ridge(X)
+        return G, Calls(m.calls + pick.batch)

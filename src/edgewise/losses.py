@@ -1,0 +1,231 @@
+"""The loss of one sample, its slope, and how curved it can be.
+
+A generalised linear loss is a function of the margin z = <d, x> (plus an intercept) and the label:
+`value(z, y)` and `slope(z, y)` = d value / d z, so that a sample's gradient is slope * d and one
+number per sample is all that a gradient memory has to keep. `curvature` bounds the slope's
+derivative. Each also carries `ridge`: (ridge / 2) |x|^2 is part of the smooth loss, as in the
+paper's experiments, and never touches an intercept.
+"""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from edgewise.errors import DataError, ProblemError
+from edgewise.pytree import pytree
+
+
+def require_not_negative(owner: object, **numbers: Any) -> None:
+    for name, value in numbers.items():
+        if isinstance(value, int | float) and not 0 <= value < float("inf"):
+            kind = type(owner).__name__
+            raise ProblemError(f"{kind}({name}={value}): give a finite number, zero or more")
+
+
+def two_classes(y: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray]:
+    classes = np.unique(y)
+    if len(classes) < 2:
+        raise DataError(
+            f"all labels are {classes[0]!r}: {kind} needs two classes over all nodes together "
+            "(a single node may have one)"
+        )
+    if len(classes) > 2:
+        raise DataError(f"{kind} takes two classes, the labels have {len(classes)}: use Multinomial")
+    return np.where(y == classes[1], 1.0, -1.0), classes
+
+
+def numbers(y: np.ndarray, kind: str) -> tuple[np.ndarray, None]:
+    if not (np.issubdtype(y.dtype, np.number) or y.dtype == bool):
+        raise DataError(f"{kind} needs numbers as labels, got dtype {y.dtype}")
+    return np.asarray(y, np.float64), None
+
+
+@pytree()
+class Logistic:
+    """log(1 + exp(-y z)), labels -1 and 1 (any two labels are mapped, the larger one to 1)."""
+
+    ridge: Any = 0.0
+    linear: ClassVar[bool] = True
+    outputs: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        require_not_negative(self, ridge=self.ridge)
+
+    def value(self, z: Array, y: Array) -> Array:
+        return jax.nn.softplus(-y * z)
+
+    def slope(self, z: Array, y: Array) -> Array:
+        return -y * jax.nn.sigmoid(-y * z)
+
+    def divergence(self, z: Array, y: Array, at: Array) -> Array:
+        """Bregman divergence of the loss from `at` to z, without losing digits near zero."""
+        p = jax.nn.sigmoid(at)  # the same for either label
+        step = z - at
+        odds = jnp.where(step > 0, 1 - p, p)
+        wide = jnp.log1p(odds * jnp.expm1(-jnp.abs(step))) + odds * jnp.abs(step)
+        series = p * (1 - p) * step**2 * (0.5 + (1 - 2 * p) * step / 6)
+        return jnp.where(jnp.abs(step) < 1e-4, series, wide)
+
+    def curvature(self) -> float:
+        return 0.25
+
+    def encode(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        return two_classes(y, "Logistic")
+
+
+@pytree()
+class Squared:
+    """(z - y)^2 / 2."""
+
+    ridge: Any = 0.0
+    linear: ClassVar[bool] = True
+    outputs: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        require_not_negative(self, ridge=self.ridge)
+
+    def value(self, z: Array, y: Array) -> Array:
+        return 0.5 * (z - y) ** 2
+
+    def slope(self, z: Array, y: Array) -> Array:
+        return z - y
+
+    def divergence(self, z: Array, y: Array, at: Array) -> Array:
+        return 0.5 * (z - at) ** 2
+
+    def curvature(self) -> float:
+        return 1.0
+
+    def encode(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        return numbers(y, "Squared")
+
+
+@pytree()
+class Huber:
+    """r^2 / 2 where |r| <= delta, else delta |r| - delta^2 / 2, with r = z - y."""
+
+    delta: Any = 1.0
+    ridge: Any = 0.0
+    linear: ClassVar[bool] = True
+    outputs: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        require_not_negative(self, ridge=self.ridge, delta=self.delta)
+        if isinstance(self.delta, int | float) and self.delta == 0:
+            raise ProblemError("Huber(delta=0) is flat: give a positive delta")
+
+    def value(self, z: Array, y: Array) -> Array:
+        near = jnp.clip(z - y, -self.delta, self.delta)
+        return near * (z - y) - 0.5 * near**2
+
+    def slope(self, z: Array, y: Array) -> Array:
+        return jnp.clip(z - y, -self.delta, self.delta)
+
+    def divergence(self, z: Array, y: Array, at: Array) -> Array:
+        return generic_divergence(self, z, y, at)
+
+    def curvature(self) -> float:
+        return 1.0
+
+    def encode(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        return numbers(y, "Huber")
+
+
+@pytree()
+class SmoothedHinge:
+    """The hinge max(0, 1 - y z), its corner rounded by a parabola of the given width."""
+
+    width: Any = 0.5
+    ridge: Any = 0.0
+    linear: ClassVar[bool] = True
+    outputs: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        require_not_negative(self, ridge=self.ridge, width=self.width)
+        if isinstance(self.width, int | float) and self.width == 0:
+            raise ProblemError("SmoothedHinge(width=0) is not smooth: give a positive width")
+
+    def value(self, z: Array, y: Array) -> Array:
+        short = jnp.maximum(1 - y * z, 0)
+        near = jnp.minimum(short, self.width)
+        return near * (short - 0.5 * near) / self.width
+
+    def slope(self, z: Array, y: Array) -> Array:
+        return -y * jnp.clip(1 - y * z, 0, self.width) / self.width
+
+    def divergence(self, z: Array, y: Array, at: Array) -> Array:
+        return generic_divergence(self, z, y, at)
+
+    def curvature(self) -> float:
+        return 1.0 / float(self.width)
+
+    def encode(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        return two_classes(y, "SmoothedHinge")
+
+
+@pytree("outputs")
+class Multinomial:
+    """log(sum_c exp z_c) - z_y over C classes; the model is C rows of weights, flattened."""
+
+    ridge: Any = 0.0
+    outputs: int = 0  # C, which Problem fills in from the labels
+    linear: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        require_not_negative(self, ridge=self.ridge)
+
+    def value(self, z: Array, y: Array) -> Array:
+        picked = jnp.take_along_axis(z, y[..., None].astype(jnp.int32), -1)[..., 0]
+        return jax.nn.logsumexp(z, -1) - picked
+
+    def slope(self, z: Array, y: Array) -> Array:
+        own = y[..., None] == jnp.arange(z.shape[-1])
+        return jax.nn.softmax(z, -1) - own.astype(z.dtype)
+
+    def divergence(self, z: Array, y: Array, at: Array) -> Array:
+        return generic_divergence(self, z, y, at)
+
+    def curvature(self) -> float:
+        return 0.5
+
+    def encode(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise DataError(f"all labels are {classes[0]!r}: Multinomial needs two or more classes")
+        return codes.astype(np.float64), classes
+
+
+def generic_divergence(loss: Any, z: Array, y: Array, at: Array) -> Array:
+    along = loss.slope(at, y) * (z - at)
+    along = along.sum(-1) if along.ndim > y.ndim else along
+    return loss.value(z, y) - loss.value(at, y) - along
+
+
+@pytree("fn", "smoothness", "size")
+class CustomLoss:
+    """Any JAX-differentiable loss of one sample: `fn(x, d, y)` with model x, features d, label y.
+
+    `smoothness` is the Lipschitz constant of its gradient in x; where it is not given it is
+    estimated by power iteration on the curvature of sampled losses at random points, which is a
+    guess for losses whose curvature grows. `size` is the length of x (default: that of d).
+    Gradient memories hold whole gradients: prefer SVRG and L-SVRG to SAGA for large models.
+    """
+
+    fn: Callable[[Array, Array, Array], Array]
+    smoothness: float | None = None
+    size: int | None = None
+    ridge: Any = 0.0
+    linear: ClassVar[bool] = False
+    outputs: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        require_not_negative(self, ridge=self.ridge)
+        if self.smoothness is not None and not self.smoothness > 0:
+            raise ProblemError(f"CustomLoss(smoothness={self.smoothness}): give a positive number")
+
+    def encode(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        return numbers(y, "CustomLoss")

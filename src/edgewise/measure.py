@@ -1,0 +1,103 @@
+"""How far a run has come: everything a trace reports, in float64 and outside the timing."""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from edgewise.block import Block, Tile
+
+
+class Target(NamedTuple):
+    """The optimum, as seen from each node."""
+
+    x: Array  # (n,)
+    gradients: Array  # (V, n) grad f_i(x), ridge included
+    subgradients: Array  # (V, n) v_i in the subdifferential of h_i at x; with `gradients` they sum to 0
+    objective: Array  # () sum_i f_i(x) + h_i(x)
+
+
+class Ends(NamedTuple):
+    """The undirected edges, for the disagreement over them."""
+
+    i: Array  # (E,)
+    j: Array  # (E,)
+
+
+@partial(jax.jit, static_argnames="same_penalty")
+def measure(
+    p: Block,
+    X: Array,
+    duals: Array,
+    target: Target | None,
+    ends: Ends,
+    sample_smoothness: Array,
+    same_penalty: bool,
+) -> dict[str, Array]:
+    """objective_gap, bregman, consensus and residual of the nodes' models X (V, n)."""
+    center = X.mean(0)
+    spread = jnp.sqrt(((X - center) ** 2).sum(1).mean())
+    if same_penalty:
+        residual = whole_residual(p, center, sample_smoothness)
+    else:
+        residual = node_residual(p, X, duals, ends, sample_smoothness)
+    missing = jnp.full((), jnp.nan)
+    report = {"objective_gap": missing, "bregman": missing, "consensus": spread, "residual": residual}
+    if target is not None:
+        h = p.penalty.value(X)
+        report["objective_gap"] = (p.values(X) + h).sum() - target.objective
+        apart = X - target.x
+        at_optimum = p.penalty.value(jnp.broadcast_to(target.x, X.shape))
+        from_h = h - at_optimum - (target.subgradients * apart).sum(1)
+        report["bregman"] = (divergences(p, X, target) + jnp.maximum(from_h, 0)).sum()
+    return report
+
+
+def divergences(p: Block, X: Array, target: Target) -> Array:
+    """(V,) D_{f_i}(x_i, x*), sample by sample, so that no large terms cancel."""
+    apart = X - target.x
+    ridge = 0.5 * (apart * p.ridge(apart)).sum(1)
+    if not p.loss.linear:
+        star = jnp.broadcast_to(target.x, X.shape)
+        data = target.gradients - p.ridge(star)
+        change = p.values(X) - p.values(star) - 0.5 * (X * p.ridge(X) - star * p.ridge(star)).sum(1)
+        return change - (data * apart).sum(1) + ridge
+
+    def node(i: Array) -> Array:
+        def visit(tile: Tile, total: Array) -> Array:
+            each = p.loss.divergence(
+                p.tile_margins(tile, X[i]), tile.y, p.tile_margins(tile, target.x)
+            )
+            each = each if tile.scale is None else each * tile.scale
+            return total + jnp.where(tile.fresh, each, 0).sum()
+
+        return p.sweep(i, visit, jnp.zeros((), X.dtype)) / p.counts[i]
+
+    return lax.map(node, jnp.arange(X.shape[0])) + ridge
+
+
+def whole_residual(p: Block, x: Array, sample_smoothness: Array) -> Array:
+    """|x - prox_{t h}(x - t grad F(x))| / t for F = sum_i f_i, h = sum_i h_i, t = 1 / sum_i L_i."""
+    V = sample_smoothness.shape[0]
+    t = 1 / sample_smoothness.sum()
+    everywhere = jnp.broadcast_to(x, (V, x.shape[0]))
+    gradient = (p.full(everywhere) + p.ridge(everywhere)).sum(0)
+    moved = p.penalty.prox(
+        jnp.broadcast_to(x - t * gradient, everywhere.shape), jnp.full((V, 1), t * V)
+    )[0]
+    return jnp.linalg.norm(x - moved) / t
+
+
+def node_residual(
+    p: Block, X: Array, duals: Array, ends: Ends, sample_smoothness: Array
+) -> Array:
+    """All nodes' prox-gradient residuals with their duals (which must add up to zero), together
+    with the disagreement over edges."""
+    balanced = duals - duals.mean(0)
+    t = 1 / sample_smoothness[:, None]
+    G = p.full(X) + p.ridge(X) - balanced
+    own = (X - p.penalty.prox(X - t * G, t)) / t
+    apart = X[ends.i] - X[ends.j]
+    return jnp.sqrt((own**2).sum() + (apart**2).sum())

@@ -1,0 +1,35 @@
+"""Methods, by name and as objects. One file a method; a name is a composition of parts."""
+
+from collections.abc import Callable
+from typing import Any
+
+from edgewise.errors import UnknownName
+from edgewise.gradients import ASVRG, LSVRG, SAGA, SEGA, SGD, SVRG, FiniteDifference, Full
+from edgewise.methods.primal_dual import PrimalDual
+
+CATALOGUE: dict[str, tuple[Callable[[], Any], str]] = {
+    "pd": (lambda: Full(), "exact gradients: few samples per node, or a yardstick"),
+    "spd": (lambda: SGD(), "plain stochastic gradients, also from a stream; stops at a noise floor"),
+    "saga-pd": (lambda: SAGA(), "the one to try first: one call a round, one number per sample"),
+    "svr-pd": (lambda: SVRG(), "SVRG++ epochs that double: no table needed for custom losses"),
+    "svr-pd-es": (lambda: SVRG(stop=0.01), "the same, epochs end early when progress is small"),
+    "lsvr-pd": (lambda: LSVRG(), "loopless SVRG: a coin instead of epochs"),
+    "asvr-pd": (lambda: ASVRG(), "accelerated, for convex problems without strong convexity"),
+    "asvr-pd-paper": (lambda: ASVRG(floor=0.0), "the same as printed: its momentum decays"),
+    "sk-pd": (lambda: SEGA(), "one gradient coordinate a round"),
+    "sk-pd-fd": (lambda: SEGA(FiniteDifference()), "one coordinate a round from function values"),
+}
+
+
+def methods() -> dict[str, str]:
+    """Every method's name, with one line of advice."""
+    return {name: line for name, (_, line) in CATALOGUE.items()}
+
+
+def make(method: Any, eta: Any = None, rho: Any = None) -> Any:
+    """A method from its name, or the object as it is; eta and rho override its own."""
+    if isinstance(method, str):
+        if method not in CATALOGUE:
+            raise UnknownName("method", method, CATALOGUE)
+        return PrimalDual(CATALOGUE[method][0](), eta="auto" if eta is None else eta, rho="auto" if rho is None else rho)
+    return method

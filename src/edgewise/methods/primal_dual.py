@@ -1,0 +1,109 @@
+"""The paper's primal-dual method, composed with any gradient estimator."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+from edgewise.block import Block, Links
+from edgewise.pytree import pytree
+from edgewise.steps import dual_weights, local_steps
+
+if TYPE_CHECKING:
+    from edgewise.graph import Graph
+    from edgewise.problem import Problem
+
+
+class NodeState(NamedTuple):
+    X: Array  # (v, n)
+    S: Array  # (v, n) twice the sum of all pulls so far
+    R: Array  # (v, n) rho-degree (x(t) - x(t-1)) - u(t-1), which is minus the sum of a node's duals
+    gain: Array  # (v, 1) 1 in the first round, then 2
+    memory: Any
+
+
+class EdgeState(NamedTuple):
+    X: Array  # (v, n)
+    memory: Any
+
+
+@pytree("form")
+class PrimalDual:
+    """Rajawat, Kumar: "A Primal-Dual Framework for Decentralized Stochastic Optimization".
+
+    With lambda_ij the dual of directed edge (i, j), rho_ij = rho_ji and
+    gamma_i = 1 / (1/eta_i + sum_j rho_ij), a round is
+
+        x_i <- prox_{gamma_i h_i}( gamma_i ( x_i/eta_i - g_i + sum_j (rho_ij x_j - lambda_ji) ) )
+        lambda_ij <- -lambda_ji + rho_ij (x_j - x_i)           (x_i new, x_j and lambda_ji old)
+
+    form="node" keeps two vectors a node instead of one per edge and sends x only: with the pull
+    P_i = sum_j rho_ij (x_j - x_i), S <- S + 2 P (S + P in the first round), u = S + R,
+    x' = prox_{gamma h}(x + gamma (u - g)), R <- D (x' - x) - u. The same iterates, but a lost
+    message is a permanent error. form="edge" sends m_ij = rho_ij x_i - lambda_ij along each edge,
+    x_i <- prox_{gamma h}(gamma (x_i/eta - g_i + sum_j m_ji)), m_ij <- 2 rho_ij x_i - m_ji; what
+    was last heard is the dual state, so it heals by itself.
+
+    Not for directed graphs; and where one machine can hold all data, don't decentralise.
+    """
+
+    gradient: Any
+    eta: Any = "auto"
+    rho: Any = "auto"
+    form: str = "node"
+
+    heals = property(lambda self: self.form == "edge")
+    phases = ("step",)
+    takes_penalty = True
+
+    @property
+    def hears(self) -> tuple[str, ...]:
+        return ("rho",) if self.form == "node" else ("each",)
+
+    @property
+    def words(self) -> int:
+        return int(self.gradient.words)
+
+    def prepare(self, problem: "Problem", graph: "Graph") -> tuple["PrimalDual", dict[str, Any]]:
+        """This method with its steps in numbers, and the weights of the edges."""
+        eta = local_steps(self.eta, self.gradient, problem)
+        rho = dual_weights(self.rho, eta, graph)
+        return replace(self, eta=eta[:, None], rho=None), {"rho": rho}
+
+    def init(self, p: Block, X: Array, duals: Array | None) -> tuple[Any, tuple[Array, ...]]:
+        """duals: (v, n) sums over a node's edges, or None: zero. The edge form takes (e, n)."""
+        memory = self.gradient.init(p, X)
+        if self.form == "node":
+            d = jnp.zeros_like(X) if duals is None else duals
+            gain = jnp.ones((X.shape[0], 1), X.dtype)
+            return NodeState(X, 2 * d, -d, gain, memory), (X,)
+        sent = p.links.rho[:, None] * X[p.links.owner]
+        return EdgeState(X, memory), (sent if duals is None else sent - duals,)
+
+    def step(
+        self, p: Block, s: Any, inbox: tuple[Array, ...], words: Array
+    ) -> tuple[Any, tuple[Array, ...]]:
+        degree = p.links.total
+        gamma = 1 / (1 / self.eta + degree)
+        G, memory = self.gradient(p, s.X, s.memory, words)
+        if self.form == "node":
+            S = s.S + s.gain * inbox[0]
+            u = S + s.R
+            X = p.penalty.prox(s.X + gamma * (u - G), gamma)
+            R = degree * (X - s.X) - u
+            return NodeState(X, S, R, jnp.full_like(s.gain, 2), memory), (X,)
+        heard = inbox[0]
+        X = p.penalty.prox(gamma * (s.X / self.eta - G + p.links.gather(heard)), gamma)
+        return EdgeState(X, memory), (2 * p.links.rho[:, None] * X[p.links.owner] - heard,)
+
+    def answer(self, s: Any) -> Array:
+        """(v, n) models: the iterates, or where an accelerated estimator takes its gradients."""
+        point = getattr(self.gradient, "point", None)
+        return s.X if point is None else point(s.memory, s.X)
+
+    def duals(self, links: Links, s: Any, outbox: tuple[Array, ...]) -> Array:
+        """(v, n) sum_j lambda_ij at each node."""
+        if self.form == "node":
+            return -s.R
+        return links.gather(links.rho[:, None] * s.X[links.owner] - outbox[0])

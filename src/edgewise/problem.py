@@ -1,0 +1,142 @@
+"""What is to be minimised: sum_i f_i(x) + h_i(x), f_i over the samples that node i holds."""
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from edgewise import penalties
+from edgewise.block import Block, Links
+from edgewise.data.shards import Shards
+from edgewise.errors import DataError, ProblemError, UnknownName
+from edgewise.rows import make_rows
+from edgewise.smoothness import Smoothness
+
+
+class Problem:
+    """Shards, a loss and a penalty.
+
+    shards         `edgewise.split(...)`, `Shards`, or a list with one (X_i, y_i) per node
+    loss           `Logistic(ridge=...)`, `Squared()`, `Huber()`, ..., or `CustomLoss(fn)`
+    penalty        one for every node, or a list with one per node; penalties add up over nodes
+    weights        "node": f_i is the mean over node i's samples (the paper); "sample": (V/N) times
+                   their sum, so that the answer does not depend on how samples are split
+    sample_weight  one weight per sample, in the order of the data given to `split` (or of the
+                   shards): means become weighted means
+    intercept      a last coordinate (C of them with C classes), outside ridge and penalty
+    """
+
+    def __init__(
+        self,
+        shards: Any,
+        loss: Any,
+        penalty: Any = None,
+        weights: str = "node",
+        sample_weight: Any = None,
+        intercept: bool = False,
+    ) -> None:
+        self.shards = shards if isinstance(shards, Shards) else Shards.from_parts(shards)
+        for part in ("encode", "linear", "ridge"):
+            if not hasattr(loss, part):
+                raise ProblemError(
+                    f"loss={loss!r} is not a loss: use Logistic(), Squared(), Huber(), "
+                    "SmoothedHinge(), Multinomial() or CustomLoss(fn)"
+                )
+        if intercept and not loss.linear:
+            raise ProblemError("CustomLoss has no intercept: make it part of your function's x")
+        self.intercept = bool(intercept)
+        self.labels, self.classes = loss.encode(self.shards.y)
+        if hasattr(loss, "outputs") and loss.outputs != 1:
+            assert self.classes is not None
+            loss = replace(loss, outputs=len(self.classes))
+        self.loss = loss
+        self.scale = sample_scale(self.shards, weights, sample_weight)
+        p = self.shards.features
+        width = loss.size if getattr(loss, "size", None) else p
+        self.free = loss.outputs if self.intercept else 0
+        self.size = int(width * loss.outputs + self.free)
+        self.penalty = penalties.NoPenalty() if penalty is None else penalty
+        self._stacked = penalties.stack(self.penalty, self.nodes, self.size, free=self.free)
+
+    @property
+    def nodes(self) -> int:
+        return self.shards.nodes
+
+    @property
+    def counts(self) -> np.ndarray:
+        """(V,) K_i."""
+        return self.shards.counts
+
+    def own(self, i: int) -> slice:
+        """The samples of node i."""
+        first = int(self.shards.first[i])
+        return slice(first, first + int(self.counts[i]))
+
+    @cached_property
+    def smoothness(self) -> Smoothness:
+        return Smoothness(self)
+
+    @cached_property
+    def same_penalty(self) -> bool:
+        """Whether every node has the same h_i."""
+        return not isinstance(self.penalty, list | tuple) or penalties.same(self.penalty)
+
+    def block(self, links: Links, dtype: Any) -> Block:
+        """All nodes as one block, its numbers in `dtype`; data are shared, not copied, where dtype
+        and alignment allow. Call within `jax.enable_x64(True)`."""
+        numbers = self.size if not self.loss.linear else self.shards.features
+        rows = make_rows(self.shards.X, int(self.counts.max()), dtype, numbers)
+
+        def cast(a: Any) -> Any:
+            return jnp.asarray(a, dtype) if np.asarray(a).dtype.kind == "f" else jnp.asarray(a)
+
+        mask = None
+        if self.intercept:
+            mask = jnp.asarray(np.arange(self.size) < self.size - self.free, dtype)
+        return Block(
+            jnp.arange(self.nodes, dtype=jnp.int32),
+            jnp.asarray(self.shards.first, jnp.int64),
+            jnp.asarray(self.counts, jnp.int64),
+            rows,
+            jnp.asarray(self.labels, dtype),
+            None if self.scale is None else jnp.asarray(self.scale, dtype),
+            jax.tree.map(cast, self.loss),
+            jax.tree.map(cast, self._stacked),
+            mask,
+            links,
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"Problem({self.nodes} nodes, {self.shards.samples} samples, {self.size} unknowns, "
+            f"{type(self.loss).__name__})"
+        )
+
+
+def sample_scale(shards: Shards, weights: str, sample_weight: Any) -> np.ndarray | None:
+    """(N,) factors a with f_i = (1/K_i) sum_k a_k loss_k, or None where all are one."""
+    if weights not in ("node", "sample"):
+        raise UnknownName("weights", weights, ["node", "sample"])
+    counts = np.repeat(shards.counts, shards.counts).astype(np.float64)
+    if sample_weight is None:
+        if weights == "node":
+            return None
+        return counts * shards.nodes / shards.samples
+    w = np.asarray(sample_weight, np.float64)
+    if w.shape != (shards.samples,):
+        raise DataError(f"sample_weight has shape {w.shape}: give {shards.samples}, one per sample")
+    if not np.isfinite(w).all() or (w < 0).any():
+        raise DataError("sample_weight must be finite and not negative")
+    w = w if shards.order is None else w[shards.order]
+    sums = np.add.reduceat(w, shards.first)
+    if weights == "sample":
+        if w.sum() == 0:
+            raise DataError("sample_weight is zero for every sample: give some a positive weight")
+        return np.asarray(w * counts * shards.nodes / w.sum())
+    if (sums == 0).any():
+        node = int(np.argmin(sums))
+        raise DataError(f"sample_weight is zero for all of node {node}: drop the node, or weigh it")
+    return np.asarray(w * counts / np.repeat(sums, shards.counts))

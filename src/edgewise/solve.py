@@ -1,0 +1,279 @@
+"""The only loop: prepare, run a stretch of rounds, record, stop."""
+
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from edgewise import checkpoint as saved
+from edgewise.errors import DivergenceWarning, MethodError, ProblemError
+from edgewise.graph import Graph
+from edgewise.measure import Ends, Target, measure
+from edgewise.methods import make
+from edgewise.network.simulated import Simulator
+from edgewise.problem import Problem
+from edgewise.progress import Progress
+from edgewise.reference import Reference, reference
+from edgewise.trace import COLUMNS, Trace
+
+CONVERGED = 1e-6  # the residual that counts as converged where no tol was given
+RUNAWAY = 1e8  # growth of the models' norm that counts as divergence
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run came to."""
+
+    x: np.ndarray  # (n,) the mean of the nodes' models
+    X: np.ndarray = field(repr=False)  # (V, n) each node's model
+    trace: Trace = field(repr=False)
+    converged: bool
+    message: str
+    duals: np.ndarray = field(repr=False)  # (V, n) each node's sum of duals: `solve(duals=...)`
+    method: Any = field(repr=False)  # with the steps that were used
+
+
+def solve(
+    problem: Problem,
+    graph: Graph,
+    method: Any = "saga-pd",
+    rounds: int = 5000,
+    seed: int = 0,
+    eta: Any = None,
+    rho: Any = None,
+    record_every: int = 50,
+    tol: float | None = None,
+    checkpoint: str | Path | None = None,
+    *,
+    oracle_budget: float | None = None,
+    X0: Any = None,
+    duals: "Result | np.ndarray | None" = None,
+    reference: "Reference | bool" = True,
+    dtype: Any = None,
+    progress: bool | None = None,
+) -> Result:
+    """Fit the problem over the graph and say how it went.
+
+    method         a name from `edgewise.methods()`, or an object such as
+                   `PrimalDual(SAGA(batch=4), form="edge")`
+    rounds         communication rounds, at most
+    seed           the same seed gives the same run, on every engine
+    eta, rho       "auto" (the default), "theory", one number, or one per node (eta), edge (rho)
+    record_every   rounds between two rows of the trace
+    tol            stop when the trace's `residual` falls to it
+    oracle_budget  stop when the mean number of oracle calls per node reaches it
+    checkpoint     a file to write the run's state to, and to go on from if it is there
+    X0             (V, n) or (n,) starting models; default: the prox of zero, which is feasible
+    duals          a former result (or its `.duals`) to start the duals from; default zero
+    reference      measure against the centralised optimum, which costs a centralised solve; False
+                   leaves the columns objective_gap and bregman empty
+    dtype          "float64" (default on a CPU) or "float32" (default elsewhere)
+    progress       show a progress bar; default: where the output is a terminal
+    """
+    chosen = make(method, eta, rho)
+    check(problem, graph, chosen, rounds, record_every)
+    kind = np.dtype(dtype or ("float64" if jax.default_backend() == "cpu" else "float32"))
+    if kind not in (np.dtype("float32"), np.dtype("float64")):
+        raise ProblemError(f"dtype={dtype!r}: use 'float32' or 'float64'")
+    star = solve_reference(problem) if reference is True else reference or None
+    with jax.enable_x64(True), Progress(rounds, str(method), progress) as bar, deferred_interrupt() as stop:
+        run = Run(problem, graph, chosen, seed, kind, X0, duals, star)
+        return run.to_end(rounds, record_every, tol, oracle_budget, checkpoint, bar, stop)
+
+
+solve_reference = reference
+
+
+def check(problem: Problem, graph: Graph, method: Any, rounds: int, record_every: int) -> None:
+    for name in ("prepare", "init", "step", "hears"):
+        if not hasattr(method, name):
+            raise MethodError(f"{method!r} is no method: use a name from edgewise.methods()")
+    if graph.nodes != problem.nodes:
+        raise ProblemError(
+            f"the graph has {graph.nodes} nodes, the problem {problem.nodes} shards: "
+            "split the data over as many nodes as the graph has"
+        )
+    graph.require_connected()
+    for name, value in (("rounds", rounds), ("record_every", record_every)):
+        if not isinstance(value, int | np.integer) or value < 1:
+            raise MethodError(f"{name}={value!r}: give a whole number, one or more")
+
+
+class Run:
+    """The state of one run, and how to advance, measure and save it."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        graph: Graph,
+        method: Any,
+        seed: int,
+        dtype: Any,
+        X0: Any,
+        duals: Any,
+        star: Reference | None,
+    ) -> None:
+        self.problem, self.graph, self.dtype = problem, graph, dtype
+        self.simulator = Simulator(problem, graph, method, seed, dtype)
+        self.method = self.simulator.method
+        self.carry = self.simulator.start(self.starting_models(X0), starting_duals(duals, problem))
+        b = self.simulator.block
+        as64 = jax.tree.map(lambda a: a.astype(np.float64) if a.dtype == np.float32 else a, b._replace(rows=None, links=None))
+        self.block64 = as64._replace(rows=b.rows, links=None)
+        self.target = None
+        if star is not None:
+            self.target = Target(*map(jnp.asarray, (star.x, star.gradients, star.subgradients, star.objective)))
+        i, j = graph.edges.T if len(graph.edges) else (np.zeros(0, int),) * 2
+        self.ends = Ends(jnp.asarray(i), jnp.asarray(j))
+        self.round, self.seconds = 0, 0.0
+        self.rows: list[list[float]] = []
+
+    def starting_models(self, X0: Any) -> np.ndarray:
+        V, n = self.problem.nodes, self.problem.size
+        if X0 is None:
+            eta = np.broadcast_to(np.asarray(self.simulator.start_step), (V, 1))
+            zero = jnp.zeros((V, n), self.dtype)
+            return np.asarray(self.simulator.block.penalty.prox(zero, jnp.asarray(eta, self.dtype)))
+        X = np.asarray(X0, self.dtype)
+        if X.shape not in ((V, n), (n,)):
+            raise ProblemError(f"X0 has shape {X.shape}: give ({V}, {n}), or ({n},) for all nodes")
+        if not np.isfinite(X).all():
+            raise ProblemError("X0 has entries that are not finite: start from numbers")
+        return np.array(np.broadcast_to(X, (V, n)))
+
+    def to_end(
+        self,
+        rounds: int,
+        record_every: int,
+        tol: float | None,
+        oracle_budget: float | None,
+        checkpoint: str | Path | None,
+        bar: Progress,
+        stop: threading.Event,
+    ) -> Result:
+        print_ = saved.fingerprint(self) if checkpoint is not None else ""
+        if checkpoint is not None and Path(checkpoint).exists():
+            saved.load(checkpoint, self, print_)
+        else:
+            self.record()
+        keeper = saved.Keeper(checkpoint, print_)
+        reason = ""
+        while not reason:
+            last = self.rows[-1]
+            residual, calls = last[COLUMNS.index("residual")], last[COLUMNS.index("oracle_calls")]
+            bar.update(self.round, residual)
+            if self.diverged():
+                reason = "diverged"
+            elif tol is not None and residual <= tol:
+                reason = "tol"
+            elif oracle_budget is not None and calls >= oracle_budget:
+                reason = "budget"
+            elif self.round >= rounds:
+                reason = "rounds"
+            elif stop.is_set():
+                reason = "interrupted"
+            else:
+                self.advance(min(record_every, rounds - self.round))
+                self.record()
+                keeper.maybe_save(self)
+        keeper.save(self)
+        return self.result(reason, tol)
+
+    def advance(self, rounds: int) -> None:
+        self.carry, spent = self.simulator.advance(self.carry, self.round, rounds)
+        self.round, self.seconds = self.round + rounds, self.seconds + spent
+
+    def record(self) -> None:
+        state, outbox = self.carry
+        X = jnp.asarray(self.method.answer(state), np.float64)
+        duals = jnp.asarray(self.method.duals(self.simulator.block.links, state, outbox), np.float64)
+        report = measure(
+            self.block64,
+            X,
+            duals,
+            self.target,
+            self.ends,
+            jnp.asarray(self.problem.smoothness.sample),
+            self.problem.same_penalty,
+        )
+        vectors = self.round * 2 * len(self.graph.edges) * len(self.method.hears)
+        memory = state.memory
+        row = {
+            "rounds": self.round,
+            "oracle_calls": float(np.mean(memory.calls)),
+            "vectors_sent": vectors,
+            "bytes_sent": vectors * self.problem.size * self.dtype.itemsize,
+            "seconds": self.seconds,
+            "function_values": float(np.mean(getattr(memory, "evaluations", 0.0))),
+            **{k: float(a) for k, a in report.items()},
+        }
+        self.rows.append([row[c] for c in COLUMNS])
+
+    def diverged(self) -> bool:
+        residual = COLUMNS.index("residual")
+        first, last = self.rows[0][residual], self.rows[-1][residual]
+        return not np.isfinite(last) or last > RUNAWAY * max(first, 1e-300)
+
+    def result(self, reason: str, tol: float | None) -> Result:
+        state, outbox = self.carry
+        X = np.asarray(self.method.answer(state), np.float64)
+        duals = np.asarray(self.method.duals(self.simulator.block.links, state, outbox), np.float64)
+        trace = Trace(
+            dict(zip(COLUMNS, np.array(self.rows).T, strict=True)),
+            {"method": self.simulator.name, "nodes": self.problem.nodes, "size": self.problem.size},
+        )
+        residual = float(trace["residual"][-1])
+        goal = CONVERGED if tol is None else tol
+        how = {
+            "tol": f"reached tol: residual {residual:.2e} after {self.round} rounds",
+            "budget": f"oracle budget spent after {self.round} rounds, residual {residual:.2e}",
+            "rounds": f"ran all {self.round} rounds, residual {residual:.2e}",
+            "interrupted": f"interrupted after {self.round} rounds, residual {residual:.2e}",
+            "diverged": f"diverged by round {self.round}: the step is too long, "
+            f"try eta={float(np.min(self.simulator.eta)) / 4:.3g}",
+        }[reason]
+        if reason == "diverged":
+            warnings.warn(how, DivergenceWarning, stacklevel=4)
+        return Result(X.mean(0), X, trace, bool(residual <= goal), how, duals, self.method)
+
+
+def starting_duals(duals: Any, problem: Problem) -> np.ndarray | None:
+    if duals is None:
+        return None
+    D = np.asarray(duals.duals if isinstance(duals, Result) else duals, np.float64)
+    if D.shape != (problem.nodes, problem.size):
+        raise ProblemError(
+            f"duals have shape {D.shape}: give a former result of a problem with "
+            f"{problem.nodes} nodes and {problem.size} unknowns"
+        )
+    return np.asarray(D - D.mean(0))  # duals cancel over every edge, so they add up to zero
+
+
+@contextmanager
+def deferred_interrupt() -> Iterator[threading.Event]:
+    """Ctrl-C asks the loop to stop after the stretch under way; a second one stops at once."""
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def ask(number: int, frame: Any) -> None:
+        if asked.is_set() or not callable(before):
+            raise KeyboardInterrupt
+        asked.set()
+
+    signal.signal(signal.SIGINT, ask)
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGINT, before)

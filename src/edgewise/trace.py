@@ -1,0 +1,109 @@
+"""What happened in a run: a table with one row per recorded round."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edgewise.errors import UnknownName
+
+COLUMNS = (
+    "rounds",
+    "oracle_calls",
+    "vectors_sent",
+    "bytes_sent",
+    "seconds",
+    "objective_gap",
+    "bregman",
+    "consensus",
+    "residual",
+    "function_values",
+)
+LABELS = {
+    "rounds": "communication rounds",
+    "oracle_calls": "oracle calls per node",
+    "vectors_sent": "vectors sent, all edges",
+    "bytes_sent": "bytes sent, all edges",
+    "seconds": "seconds of compute",
+    "objective_gap": "objective gap",
+    "bregman": "Bregman divergence",
+    "consensus": "disagreement between nodes",
+    "residual": "optimality residual",
+    "function_values": "function values per node",
+}
+
+
+class Trace:
+    """trace["bregman"] is an array; `meta` says what was run.
+
+    rounds          communication rounds
+    oracle_calls    sample gradients asked for, mean per node (K_i for a full pass; for sk-pd
+                    gradient coordinates)
+    vectors_sent    vectors that have gone over directed edges: a round delivers what was sent,
+                    first messages included, then steps
+    bytes_sent      the same in bytes
+    seconds         compute only: no compiling, no measuring
+    objective_gap   sum_i f_i(x_i) + h_i(x_i) minus the optimum; negative where nodes disagree
+    bregman         sum_i D_{f_i + h_i}(x_i, x*)
+    consensus       root mean square distance of the nodes' models from their mean
+    residual        distance from optimality, zero only at an optimum; needs no reference
+    function_values function values asked for, mean per node, where there is no gradient
+    """
+
+    def __init__(self, columns: Mapping[str, Any], meta: Mapping[str, Any] | None = None) -> None:
+        self.columns = {k: np.asarray(columns[k], np.float64) for k in COLUMNS}
+        self.meta = dict(meta or {})
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self.columns:
+            raise UnknownName("trace column", name, self.columns)
+        return self.columns[name]
+
+    def __len__(self) -> int:
+        return len(self.columns["rounds"])
+
+    def to_pandas(self) -> Any:
+        import pandas
+
+        return pandas.DataFrame(self.columns)
+
+    def save(self, path: str | Path) -> Path:
+        """As .npz (no pickle) or, by its suffix, .csv."""
+        path = Path(path)
+        if path.suffix == ".csv":
+            rows = np.stack(list(self.columns.values()), 1)
+            np.savetxt(path, rows, delimiter=",", header=",".join(self.columns), comments="", fmt="%.17g")
+        else:
+            path = path if path.suffix == ".npz" else path.with_name(path.name + ".npz")
+            np.savez(path, meta=np.array(json.dumps(self.meta)), **self.columns)  # type: ignore[arg-type]
+        return path
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Trace":
+        if Path(path).suffix == ".csv":
+            table = np.genfromtxt(path, delimiter=",", names=True, ndmin=1)
+            return cls({k: table[k] for k in COLUMNS})
+        with np.load(path, allow_pickle=False) as file:
+            return cls({k: file[k] for k in COLUMNS}, json.loads(str(file["meta"])))
+
+    def plot(
+        self, y: str = "bregman", x: str = "rounds", ax: Any = None, path: str | Path | None = None
+    ) -> Any:
+        """y against x on a logarithmic scale, onto `ax` or a new figure; saved where `path` says."""
+        import matplotlib
+
+        if path is not None and ax is None:
+            matplotlib.use("Agg", force=False)
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            ax = plt.subplots(figsize=(6, 4), layout="constrained")[1]
+        ax.semilogy(self[x], np.abs(self[y]), label=self.meta.get("method"))
+        ax.set_xlabel(LABELS[x])
+        ax.set_ylabel(LABELS[y])
+        ax.grid(alpha=0.3)
+        if path is not None:
+            ax.figure.savefig(path, dpi=150)
+        return ax
