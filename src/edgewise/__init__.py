@@ -1,7 +1,7 @@
 """Edgewise: fit models across machines that keep their own data, with no coordinator."""
 
 from edgewise import data, errors
-from edgewise.data import Shards, split
+from edgewise.data import Shards, Stream, split
 from edgewise.gradients import (
     ASVRG,
     LSVRG,
@@ -36,3 +36,46 @@ from edgewise.solve import Result, solve
 from edgewise.trace import Trace
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "ASVRG",
+    "L1",
+    "LSVRG",
+    "SAGA",
+    "SEGA",
+    "SGD",
+    "SVRG",
+    "Box",
+    "CustomLoss",
+    "ElasticNet",
+    "ExactCoordinates",
+    "FiniteDifference",
+    "Full",
+    "Graph",
+    "GroupL2",
+    "HalfSpace",
+    "Huber",
+    "L1Ball",
+    "L2Ball",
+    "Logistic",
+    "Multinomial",
+    "NoPenalty",
+    "NonNegative",
+    "PrimalDual",
+    "Problem",
+    "Reference",
+    "Result",
+    "Shards",
+    "Simplex",
+    "SmoothedHinge",
+    "Squared",
+    "SquaredL2",
+    "Stream",
+    "Trace",
+    "data",
+    "errors",
+    "methods",
+    "reference",
+    "solve",
+    "split",
+]

@@ -67,7 +67,7 @@ class Block(NamedTuple):
     ids: Any  # (v,) node ids, which the random words depend on
     first: Any  # (v,) a node's first sample
     counts: Any  # (v,) K_i
-    rows: Rows
+    rows: Rows | Any
     labels: Any  # (N,)
     scale: Any  # (N,) weight of a sample's loss, or None: all one
     loss: Any
@@ -117,11 +117,11 @@ class Block(NamedTuple):
             start, acc = state
             begin = jnp.minimum(start, samples - size)
             at = begin + jnp.arange(size)
-            cut = [
-                None if a is None else lax.dynamic_slice_in_dim(a, begin, size)
-                for a in (self.labels, self.scale)
-            ]
-            tile = Tile(begin, (at >= start) & (at < end), self.rows.slab(begin), *cut)
+            y = lax.dynamic_slice_in_dim(self.labels, begin, size)
+            scale = self.scale
+            if scale is not None:
+                scale = lax.dynamic_slice_in_dim(scale, begin, size)
+            tile = Tile(begin, (at >= start) & (at < end), self.rows.slab(begin), y, scale)
             return start + size, visit(tile, acc)
 
         return lax.while_loop(lambda c: c[0] < end, body, (self.first[i], carry))[1]
@@ -208,7 +208,7 @@ class Block(NamedTuple):
         return W.reshape(-1, c, p), bias
 
     def joined(self, W: Array, bias: Array) -> Array:
-        """The inverse of `weights`; what it is given for intercepts is dropped where there are none."""
+        """The inverse of `weights`; intercepts are dropped where the model has none."""
         flat = W.reshape(W.shape[0], -1)
         if self.mask is None:
             return flat

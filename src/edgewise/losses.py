@@ -34,7 +34,9 @@ def two_classes(y: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray]:
             "(a single node may have one)"
         )
     if len(classes) > 2:
-        raise DataError(f"{kind} takes two classes, the labels have {len(classes)}: use Multinomial")
+        raise DataError(
+            f"{kind} takes two classes, the labels have {len(classes)}: use Multinomial"
+        )
     return np.where(y == classes[1], 1.0, -1.0), classes
 
 

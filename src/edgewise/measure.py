@@ -1,7 +1,7 @@
 """How far a run has come: everything a trace reports, in float64 and outside the timing."""
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,9 @@ class Target(NamedTuple):
 
     x: Array  # (n,)
     gradients: Array  # (V, n) grad f_i(x), ridge included
-    subgradients: Array  # (V, n) v_i in the subdifferential of h_i at x; with `gradients` they sum to 0
+    subgradients: (
+        Array  # (V, n) v_i in the subdifferential of h_i at x; with `gradients` they sum to 0
+    )
     objective: Array  # () sum_i f_i(x) + h_i(x)
 
 
@@ -44,7 +46,12 @@ def measure(
     else:
         residual = node_residual(p, X, duals, ends, sample_smoothness)
     missing = jnp.full((), jnp.nan)
-    report = {"objective_gap": missing, "bregman": missing, "consensus": spread, "residual": residual}
+    report = {
+        "objective_gap": missing,
+        "bregman": missing,
+        "consensus": spread,
+        "residual": residual,
+    }
     if target is not None:
         h = p.penalty.value(X)
         report["objective_gap"] = (p.values(X) + h).sum() - target.objective
@@ -90,9 +97,7 @@ def whole_residual(p: Block, x: Array, sample_smoothness: Array) -> Array:
     return jnp.linalg.norm(x - moved) / t
 
 
-def node_residual(
-    p: Block, X: Array, duals: Array, ends: Ends, sample_smoothness: Array
-) -> Array:
+def node_residual(p: Block, X: Array, duals: Array, ends: Ends, sample_smoothness: Array) -> Array:
     """All nodes' prox-gradient residuals with their duals (which must add up to zero), together
     with the disagreement over edges."""
     balanced = duals - duals.mean(0)

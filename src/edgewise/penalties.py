@@ -233,13 +233,12 @@ class Block:
 
     def value(self, X: Array) -> Array:
         X = X[:, : X.shape[1] - self.free]
-        values = [jax.vmap(lambda m, x: m.value(x))(member, X) for member in self.members]
+        values = [jax.vmap(lambda p, x: p.value(x))(m, X) for m in self.members]
         return jnp.select(self.masks, values) if len(values) > 1 else values[0]
 
     def prox(self, X: Array, t: Array) -> Array:
         X, untouched = jnp.split(X, [X.shape[1] - self.free], axis=1)
-        each = jax.vmap(lambda member, x, t: member.prox(x, t))
-        points = [each(member, X, t[:, 0]) for member in self.members]
+        points = [jax.vmap(lambda p, x, s: p.prox(x, s))(m, X, t[:, 0]) for m in self.members]
         masks = [mask[:, None] for mask in self.masks]
         chosen = jnp.select(masks, points) if len(points) > 1 else points[0]
         return jnp.concatenate([chosen, untouched], axis=1) if self.free else chosen

@@ -11,6 +11,7 @@ import numpy as np
 from edgewise import penalties
 from edgewise.block import Block, Links
 from edgewise.data.shards import Shards
+from edgewise.data.stream import Stream
 from edgewise.errors import DataError, ProblemError, UnknownName
 from edgewise.rows import make_rows
 from edgewise.smoothness import Smoothness
@@ -19,7 +20,8 @@ from edgewise.smoothness import Smoothness
 class Problem:
     """Shards, a loss and a penalty.
 
-    shards         `edgewise.split(...)`, `Shards`, or a list with one (X_i, y_i) per node
+    shards         `edgewise.split(...)`, `Shards`, a list with one (X_i, y_i) per node, or a
+                   `Stream` of samples without end
     loss           `Logistic(ridge=...)`, `Squared()`, `Huber()`, ..., or `CustomLoss(fn)`
     penalty        one for every node, or a list with one per node; penalties add up over nodes
     weights        "node": f_i is the mean over node i's samples (the paper); "sample": (V/N) times
@@ -38,6 +40,11 @@ class Problem:
         sample_weight: Any = None,
         intercept: bool = False,
     ) -> None:
+        self.stream = shards if isinstance(shards, Stream) else None
+        if self.stream is not None:
+            if weights != "node" or sample_weight is not None:
+                raise ProblemError("a stream has no weights: leave weights and sample_weight out")
+            shards = self.stream.holdout
         self.shards = shards if isinstance(shards, Shards) else Shards.from_parts(shards)
         for part in ("encode", "linear", "ridge"):
             if not hasattr(loss, part):
@@ -58,8 +65,9 @@ class Problem:
         width = loss.size if getattr(loss, "size", None) else p
         self.free = loss.outputs if self.intercept else 0
         self.size = int(width * loss.outputs + self.free)
-        self.penalty = penalties.NoPenalty() if penalty is None else penalty
-        self._stacked = penalties.stack(self.penalty, self.nodes, self.size, free=self.free)
+        self.penalty: Any = penalties.NoPenalty() if penalty is None else penalty
+        with jax.enable_x64(True):
+            self._stacked = penalties.stack(self.penalty, self.nodes, self.size, free=self.free)
 
     @property
     def nodes(self) -> int:
@@ -84,14 +92,21 @@ class Problem:
         """Whether every node has the same h_i."""
         return not isinstance(self.penalty, list | tuple) or penalties.same(self.penalty)
 
+    def encode(self, y: np.ndarray) -> np.ndarray:
+        """Labels as numbers, by the classes that the problem was made with."""
+        if self.classes is None:
+            return np.asarray(y, np.float64)
+        unknown = np.setdiff1d(y, self.classes)
+        if len(unknown):
+            raise DataError(f"label {unknown[0]!r} is none of the classes {list(self.classes)}")
+        codes = np.searchsorted(self.classes, y).astype(np.float64)
+        return codes if self.loss.outputs > 1 else 2 * codes - 1
+
     def block(self, links: Links, dtype: Any) -> Block:
         """All nodes as one block, its numbers in `dtype`; data are shared, not copied, where dtype
         and alignment allow. Call within `jax.enable_x64(True)`."""
         numbers = self.size if not self.loss.linear else self.shards.features
         rows = make_rows(self.shards.X, int(self.counts.max()), dtype, numbers)
-
-        def cast(a: Any) -> Any:
-            return jnp.asarray(a, dtype) if np.asarray(a).dtype.kind == "f" else jnp.asarray(a)
 
         mask = None
         if self.intercept:
@@ -103,8 +118,8 @@ class Problem:
             rows,
             jnp.asarray(self.labels, dtype),
             None if self.scale is None else jnp.asarray(self.scale, dtype),
-            jax.tree.map(cast, self.loss),
-            jax.tree.map(cast, self._stacked),
+            in_dtype(self.loss, dtype),
+            in_dtype(self._stacked, dtype),
             mask,
             links,
         )
@@ -114,6 +129,15 @@ class Problem:
             f"Problem({self.nodes} nodes, {self.shards.samples} samples, {self.size} unknowns, "
             f"{type(self.loss).__name__})"
         )
+
+
+def in_dtype(tree: Any, dtype: Any) -> Any:
+    """The tree with its real numbers in dtype, and all its leaves as JAX arrays."""
+
+    def cast(a: Any) -> Any:
+        return jnp.asarray(a, dtype) if np.asarray(a).dtype.kind == "f" else jnp.asarray(a)
+
+    return jax.tree.map(cast, tree)
 
 
 def sample_scale(shards: Shards, weights: str, sample_weight: Any) -> np.ndarray | None:

@@ -32,6 +32,6 @@ def pytree(*static: str) -> Callable[[type[T]], type[T]]:
             return self
 
         jax.tree_util.register_pytree_node(made, flatten, unflatten)
-        return made  # type: ignore[no-any-return]
+        return made
 
     return register

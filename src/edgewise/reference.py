@@ -39,7 +39,7 @@ def reference(problem: Problem, tol: float = 1e-12, iterations: int = 20_000) ->
     """
     kept = problem.__dict__.get("_reference")
     if kept is not None and kept[0] <= tol:
-        return kept[1]  # type: ignore[no-any-return]
+        return kept[1]
     with jax.enable_x64(True):
         answer = _solve(problem, tol, iterations)
     problem.__dict__["_reference"] = (tol, answer)
@@ -68,7 +68,7 @@ def _solve(problem: Problem, tol: float, iterations: int) -> Reference:
         return (inner - x).ravel()
 
     zero = np.zeros((len(members), problem.size))
-    scale = step * (np.linalg.norm(smooth.gradient(zero[0])) + 1e-300)
+    scale = float(step * np.linalg.norm(smooth.gradient(zero[0]))) + 1e-300
     z, spent = anderson(advance, prox(zero).ravel(), tol * scale, iterations)
     _, y, inner = forward(z.reshape(zero.shape))
     x = share @ inner
@@ -78,7 +78,9 @@ def _solve(problem: Problem, tol: float, iterations: int) -> Reference:
         subgradients = np.broadcast_to(-gradients.mean(0), gradients.shape)
     else:  # what rounding leaves of the sum is shared out
         subgradients = subgradients - (subgradients + gradients).mean(0)
-    again, _, back = forward(np.tile(x, (len(members), 1)) if len(members) == 1 else z.reshape(zero.shape))
+    again, _, back = forward(
+        np.tile(x, (len(members), 1)) if len(members) == 1 else z.reshape(zero.shape)
+    )
     gap = np.sqrt((share * ((back - again) ** 2).sum(1)).sum())
     value = penalties.stack(problem.penalty, problem.nodes, problem.size, free=problem.free).value
     h = np.asarray(value(jnp.broadcast_to(x, (problem.nodes, problem.size)))).sum()
@@ -194,7 +196,7 @@ class Smooth:
 
     def _dense(self, c: slice) -> np.ndarray:
         X = self._rows(c)
-        return np.asarray(X.toarray() if sp.issparse(X) else X)
+        return X.toarray() if isinstance(X, sp.csr_array) else np.asarray(X)
 
 
 def anderson(
@@ -211,7 +213,7 @@ def anderson(
     steps: list[np.ndarray] = []
     changes: list[np.ndarray] = []
     for k in range(iterations):
-        if best <= tol or since > patience and best < 1e3 * tol:
+        if best <= tol or (since > patience and best < 1e3 * tol):
             return best_z, k
         if steps:
             A = np.stack(changes, 1)

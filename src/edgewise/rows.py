@@ -163,7 +163,7 @@ def make_rows(X: Any, largest_count: int, dtype: Any, numbers_per_row: int) -> R
     tile = max(1, min(largest_count, TILE_ENTRIES // max(numbers_per_row, 1)))
     kind = np.promote_types(X.dtype, np.float32)
     kind = np.dtype(dtype) if np.dtype(dtype).itemsize < kind.itemsize else kind
-    if not sp.issparse(X):
+    if not isinstance(X, sp.csr_array):
         return Dense(jax.device_put(np.asarray(X, kind), may_alias=True), tile)
     lengths = np.diff(X.indptr)
     if X.nnz == 0:  # one stored zero keeps every shape below positive

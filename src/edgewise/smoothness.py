@@ -79,7 +79,9 @@ class Smoothness:
         loss, problem = self._problem.loss, self._problem
         if loss.smoothness is not None:
             weights = 1.0 if problem.scale is None else problem.scale
-            each = np.broadcast_to(np.asarray(loss.smoothness * weights, float), problem.labels.shape)
+            each = np.broadcast_to(
+                np.asarray(loss.smoothness * weights, float), problem.labels.shape
+            )
             return np.maximum.reduceat(each, problem.shards.first)
 
         def curve(x: jax.Array, v: jax.Array, d: jax.Array, y: jax.Array) -> jax.Array:
@@ -96,13 +98,17 @@ class Smoothness:
         with jax.enable_x64(True):
             many = jax.jit(jax.vmap(curve))
             for i in range(problem.nodes):
-                at = rng.choice(np.arange(problem.counts[i]) + problem.shards.first[i], CURVED_SAMPLES)
+                at = rng.choice(
+                    np.arange(problem.counts[i]) + problem.shards.first[i], CURVED_SAMPLES
+                )
                 d = problem.shards.X[at]
                 d = d.toarray() if sp.issparse(d) else d
                 points = rng.standard_normal((2, len(at), problem.size))
                 points[0, ::2] = 0  # half of them where runs begin
                 weight = 1.0 if problem.scale is None else problem.scale[at]
-                tops = np.asarray(many(points[0], points[1], np.asarray(d, float), problem.labels[at]))
+                tops = np.asarray(
+                    many(points[0], points[1], np.asarray(d, float), problem.labels[at])
+                )
                 out[i] = (tops * weight).max()
         return np.maximum(SAFETY * out, np.finfo(np.float64).tiny ** 0.5)
 
@@ -113,5 +119,12 @@ def squared_row_norms(X: np.ndarray | sp.csr_array) -> np.ndarray:
     out = np.empty(len(X))
     step = max(1, (1 << 20) // max(X.shape[1], 1))
     for a in range(0, len(X), step):
-        np.einsum("ij,ij->i", X[a : a + step], X[a : a + step], out=out[a : a + step], dtype=np.float64, casting="safe")
+        np.einsum(
+            "ij,ij->i",
+            X[a : a + step],
+            X[a : a + step],
+            out=out[a : a + step],
+            dtype=np.float64,
+            casting="safe",
+        )
     return out

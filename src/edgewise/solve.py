@@ -2,11 +2,10 @@
 
 import signal
 import threading
-import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from edgewise.graph import Graph
 from edgewise.measure import Ends, Target, measure
 from edgewise.methods import make
 from edgewise.network.simulated import Simulator
-from edgewise.problem import Problem
+from edgewise.problem import Problem, in_dtype
 from edgewise.progress import Progress
 from edgewise.reference import Reference, reference
 from edgewise.trace import COLUMNS, Trace
@@ -85,7 +84,11 @@ def solve(
     if kind not in (np.dtype("float32"), np.dtype("float64")):
         raise ProblemError(f"dtype={dtype!r}: use 'float32' or 'float64'")
     star = solve_reference(problem) if reference is True else reference or None
-    with jax.enable_x64(True), Progress(rounds, str(method), progress) as bar, deferred_interrupt() as stop:
+    with (
+        jax.enable_x64(True),
+        Progress(rounds, str(method), progress) as bar,
+        deferred_interrupt() as stop,
+    ):
         run = Run(problem, graph, chosen, seed, kind, X0, duals, star)
         return run.to_end(rounds, record_every, tol, oracle_budget, checkpoint, bar, stop)
 
@@ -127,11 +130,12 @@ class Run:
         self.method = self.simulator.method
         self.carry = self.simulator.start(self.starting_models(X0), starting_duals(duals, problem))
         b = self.simulator.block
-        as64 = jax.tree.map(lambda a: a.astype(np.float64) if a.dtype == np.float32 else a, b._replace(rows=None, links=None))
-        self.block64 = as64._replace(rows=b.rows, links=None)
+        self.block64 = in_dtype(b._replace(rows=None), np.float64)._replace(rows=b.rows)
         self.target = None
         if star is not None:
-            self.target = Target(*map(jnp.asarray, (star.x, star.gradients, star.subgradients, star.objective)))
+            self.target = Target(
+                *map(jnp.asarray, (star.x, star.gradients, star.subgradients, star.objective))
+            )
         i, j = graph.edges.T if len(graph.edges) else (np.zeros(0, int),) * 2
         self.ends = Ends(jnp.asarray(i), jnp.asarray(j))
         self.round, self.seconds = 0, 0.0
@@ -195,7 +199,9 @@ class Run:
     def record(self) -> None:
         state, outbox = self.carry
         X = jnp.asarray(self.method.answer(state), np.float64)
-        duals = jnp.asarray(self.method.duals(self.simulator.block.links, state, outbox), np.float64)
+        duals = jnp.asarray(
+            self.method.duals(self.simulator.block.links, state, outbox), np.float64
+        )
         report = measure(
             self.block64,
             X,

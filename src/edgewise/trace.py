@@ -74,7 +74,9 @@ class Trace:
         path = Path(path)
         if path.suffix == ".csv":
             rows = np.stack(list(self.columns.values()), 1)
-            np.savetxt(path, rows, delimiter=",", header=",".join(self.columns), comments="", fmt="%.17g")
+            np.savetxt(
+                path, rows, delimiter=",", header=",".join(self.columns), comments="", fmt="%.17g"
+            )
         else:
             path = path if path.suffix == ".npz" else path.with_name(path.name + ".npz")
             np.savez(path, meta=np.array(json.dumps(self.meta)), **self.columns)  # type: ignore[arg-type]
@@ -91,7 +93,7 @@ class Trace:
     def plot(
         self, y: str = "bregman", x: str = "rounds", ax: Any = None, path: str | Path | None = None
     ) -> Any:
-        """y against x on a logarithmic scale, onto `ax` or a new figure; saved where `path` says."""
+        """y against x, logarithmic, onto `ax` or a new figure; saved where `path` says."""
         import matplotlib
 
         if path is not None and ax is None:

@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 
 LIBSVM_SITE = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets"
 SILENCE_S = 30  # of the server, before a download is given up
+# ValueError: an address that urllib cannot make sense of
+NO_ANSWER = (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError, ValueError)
 BUNDLED = ("breast_cancer", "diabetes", "digits", "iris", "wine")
 
 
@@ -100,9 +102,9 @@ def dataset(
             path = _download(name, remote, folder, site.rstrip("/"))
         else:
             _verify(path, path, remote)
+    except DownloadError:
+        raise
     except OSError as error:
-        if isinstance(error, DownloadError):
-            raise
         raise DownloadError(
             f"{name} cannot be kept in {folder} ({error}): give another folder as `cache`, or in "
             "EDGEWISE_CACHE"
@@ -123,7 +125,7 @@ def _download(name: str, remote: _Remote, folder: Path, site: str) -> Path:
             _verify(Path(partial), path, remote)
             os.replace(partial, path)
             return path
-        except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
+        except NO_ANSWER as error:
             failures.append(f"{site}/{file}: {error}")
         finally:
             Path(partial).unlink(missing_ok=True)
@@ -150,7 +152,7 @@ def _verify(written: Path, path: Path, remote: _Remote) -> None:
         got = hashlib.file_digest(file, "sha256").hexdigest()
     note = path.with_name(path.name + ".sha256")
     expected = remote.sha256
-    if expected is None and note.exists() and path.exists():
+    if expected is None and note.exists():
         expected = note.read_text().split()[0]
     if expected is None:
         note.write_text(f"{got}  {path.name}\n")  # as `sha256sum --check` reads it

@@ -8,13 +8,13 @@ import zipfile
 from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike
 
-from edgewise.data.shards import Array, Matrix, aligned_empty, as_labels, as_matrix
+from edgewise.data.shards import Array, Matrix, aligned_empty, as_labels, as_matrix, float_dtype
 from edgewise.data.text import (
     OPENERS,
     UNREADABLE,
@@ -64,25 +64,27 @@ def read_libsvm(
 
     The file is read twice, to measure and to fill, so that nothing is ever held twice.
     """
+    kind = float_dtype(np.dtype(dtype))
     rows, entries, largest = measure_libsvm(path)
     if rows == 0:
         raise DataError(f"{path} holds no samples: give a file with at least one line of data")
-    columns = largest if features is None else features
+    if features is None and entries == 0:
+        raise DataError(f"{path} holds labels only: give the number of columns as `features`")
+    columns = max(1, largest) if features is None else features
     if columns < max(1, largest):
         raise DataError(
-            f"{path} has a feature with index {largest}, more than features={features}: "
-            f"give features={max(1, largest)} or more"
+            f"features={features} is too few for {path}: give features={max(1, largest)} or more"
         )
     if dense is None:
         dense = entries > DENSE_ABOVE * rows * columns
 
     y = np.empty(rows)
     if dense:
-        X = aligned_empty((rows, columns), dtype)
+        X = aligned_empty((rows, columns), kind)
         X.fill(0)
     else:
         wide = max(columns, entries) > np.iinfo(np.int32).max
-        data = aligned_empty((entries,), dtype)
+        data = aligned_empty((entries,), kind)
         indices = aligned_empty((entries,), np.int64 if wide else np.int32)
         indptr = np.zeros(rows + 1, dtype=indices.dtype)
     row = entry = 0
@@ -116,6 +118,7 @@ def read_csv(
 
     `label` is "last", "first", or the label column's name in the header. Read twice, like LIBSVM.
     """
+    kind = float_dtype(np.dtype(dtype))
     layout = _measure_csv(path, label)
     if features is not None and features != layout.columns - 1:
         raise DataError(
@@ -125,11 +128,11 @@ def read_csv(
     encode: dict[int | str, Callable[[str], int]] = {
         layout.label: lambda text: codes.setdefault(text, len(codes))
     }
-    X = aligned_empty((layout.rows, layout.columns - 1), dtype)
+    X = aligned_empty((layout.rows, layout.columns - 1), kind)
     y = np.empty(layout.rows)
     row, header = 0, layout.header
     for line, block in line_blocks(path):
-        if header in block:
+        if header and header in block:
             block, header = block.replace(header, b"", 1), b""
         if not block.strip():
             continue
@@ -161,6 +164,7 @@ def read_npz(
     dense: bool | None = None,
 ) -> tuple[Matrix, Array]:
     """Arrays X and y, or y beside data, indices, indptr and shape of a CSR matrix."""
+    kind = float_dtype(np.dtype(dtype))
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
@@ -171,9 +175,12 @@ def read_npz(
             f"{path} cannot be read ({error}): save it again with numpy.savez"
         ) from None
     if {"X", "y"} <= arrays.keys():
-        X = as_matrix(arrays["X"])
+        float_dtype(arrays["X"].dtype)
+        X = as_matrix(arrays["X"].astype(kind, copy=False))
     elif {"data", "indices", "indptr", "shape", "y"} <= arrays.keys():
-        parts = (arrays["data"], arrays["indices"], arrays["indptr"])
+        float_dtype(arrays["data"].dtype)
+        data = arrays["data"].astype(kind, copy=False)
+        parts = (data, arrays["indices"], arrays["indptr"])
         X = as_matrix(sp.csr_array(parts, shape=tuple(arrays["shape"])))
     else:
         raise DataError(
@@ -182,7 +189,7 @@ def read_npz(
         )
     if features is not None and features != X.shape[1]:
         raise DataError(f"{path} has {X.shape[1]} features, not {features}: leave `features` out")
-    return _as_wanted(X.astype(dtype, copy=False), dense), as_labels(arrays["y"])
+    return _as_wanted(X, dense), as_labels(arrays["y"])
 
 
 def _as_wanted(X: Matrix, dense: bool | None) -> Matrix:
@@ -210,7 +217,7 @@ def _measure_csv(path: str | PathLike[str], label: str) -> _CsvLayout:
         rows += len(lines)
     if not top:
         raise DataError(f"{path} holds no samples: give a file with at least one line of data")
-    fields = list(csv.reader(line.decode() for line in top))
+    fields = list(csv.reader(line.decode(errors="replace") for line in top))
     columns = len(fields[0])
     if columns < 2:
         raise DataError(f"{path} has one column: give features and a label, separated by commas")
@@ -229,14 +236,15 @@ def _measure_csv(path: str | PathLike[str], label: str) -> _CsvLayout:
         )
     if has_header and rows == 1:
         raise DataError(f"{path} has a header and no samples: give at least one line of data")
-    text_labels = len(fields[-1]) == columns and not _is_number(fields[-1][at])
+    sample = fields[1] if has_header else fields[0]
+    text_labels = len(sample) == columns and not _is_number(sample[at])
     return _CsvLayout(rows - has_header, columns, at, top[0] if has_header else b"", text_labels)
 
 
 def _malformed_csv(
     path: str | PathLike[str], line: int, block: bytes, layout: _CsvLayout
 ) -> DataError:
-    for number, text in enumerate(block.decode().split("\n"), start=line):
+    for number, text in enumerate(block.decode(errors="replace").split("\n"), start=line):
         fields = next(csv.reader([text]), [])
         if fields and len(fields) != layout.columns:
             return DataError(

@@ -172,7 +172,10 @@ def as_matrix(X: Any) -> Matrix:
         data = csr.data.astype(float_dtype(csr.dtype), copy=False)
         if csr.shape[1] == 0:
             raise DataError("X has no columns: give at least one feature")
-        return sp.csr_array((data, csr.indices, csr.indptr), shape=csr.shape)
+        fits = max(csr.nnz, csr.shape[1]) <= np.iinfo(np.int32).max
+        index = np.int32 if fits else np.int64
+        indices, indptr = (a.astype(index, copy=False) for a in (csr.indices, csr.indptr))
+        return sp.csr_array((data, indices, indptr), shape=csr.shape)
     dense = dense_view(X)
     dtype = float_dtype(dense.dtype)
     if dense.dtype == dtype and dense.flags.c_contiguous:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import lzma
 import re
@@ -38,6 +39,8 @@ def line_blocks(path: str | PathLike[str]) -> Iterator[tuple[int, bytes]]:
     try:
         with OPENERS.get(Path(path).suffix.lower(), open)(path, "rb") as file:
             while chunk := file.read(BLOCK_BYTES):
+                if line == 1 and not rest:
+                    chunk = chunk.removeprefix(codecs.BOM_UTF8)  # which spreadsheets write
                 cut = chunk.rfind(b"\n") + 1
                 if cut:
                     block, rest = rest + chunk[:cut], chunk[cut:]
@@ -109,7 +112,8 @@ def parse_libsvm(block: bytes) -> Rows:
     ends_pair[first] = True
     sound = ends_pair[1:] != ends_pair[:-1]
     sound[first[1:] - 1] = ends_pair[first[1:] - 1]
-    stray_colons = np.count_nonzero(bounds == COLON) - np.count_nonzero(is_value)
+    colons = starts[is_value] - 1
+    stray_colons = np.count_nonzero(bounds == COLON) - len(colons) or not inside[colons - 1].all()
     if is_value[first].any() or not sound.all() or not ends_pair[-1] or stray_colons:
         raise Malformed
 

@@ -15,4 +15,14 @@ from edgewise.gradients.sega import SEGA
 from edgewise.gradients.sgd import SGD
 from edgewise.gradients.svrg import SVRG
 
-__all__ = ["ASVRG", "LSVRG", "SAGA", "SEGA", "SGD", "SVRG", "ExactCoordinates", "FiniteDifference", "Full"]
+__all__ = [
+    "ASVRG",
+    "LSVRG",
+    "SAGA",
+    "SEGA",
+    "SGD",
+    "SVRG",
+    "ExactCoordinates",
+    "FiniteDifference",
+    "Full",
+]

@@ -26,7 +26,7 @@ class SEGA:
     steps about n/b times shorter.
     """
 
-    oracle: Any = ExactCoordinates()  # noqa: RUF009
+    oracle: Any = ExactCoordinates()
     batch: int = 1
 
     exact: ClassVar[bool] = True
@@ -36,7 +36,7 @@ class SEGA:
         return self.batch
 
     def auto_step(self, s: Smoothness) -> np.ndarray:
-        return self.batch / (3 * s.size * s.mean)
+        return self.batch / (s.size * s.mean)
 
     def theory_step(self, s: Smoothness) -> np.ndarray:
         return 1 / (8 * s.size * s.mean)

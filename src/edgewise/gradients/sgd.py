@@ -1,4 +1,4 @@
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -21,6 +21,7 @@ class SGD:
 
     batch: int = 1
     exact: ClassVar[bool] = False
+    streams: ClassVar[bool] = True  # needs no more than the batch
 
     @property
     def words(self) -> int:

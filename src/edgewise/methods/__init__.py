@@ -1,6 +1,7 @@
 """Methods, by name and as objects. One file a method; a name is a composition of parts."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from edgewise.errors import UnknownName
@@ -9,10 +10,13 @@ from edgewise.methods.primal_dual import PrimalDual
 
 CATALOGUE: dict[str, tuple[Callable[[], Any], str]] = {
     "pd": (lambda: Full(), "exact gradients: few samples per node, or a yardstick"),
-    "spd": (lambda: SGD(), "plain stochastic gradients, also from a stream; stops at a noise floor"),
+    "spd": (
+        lambda: SGD(),
+        "plain stochastic gradients, also from a stream; stops at a noise floor",
+    ),
     "saga-pd": (lambda: SAGA(), "the one to try first: one call a round, one number per sample"),
     "svr-pd": (lambda: SVRG(), "SVRG++ epochs that double: no table needed for custom losses"),
-    "svr-pd-es": (lambda: SVRG(stop=0.01), "the same, epochs end early when progress is small"),
+    "svr-pd-es": (lambda: SVRG(stop=0.05), "the same, epochs end early when progress is small"),
     "lsvr-pd": (lambda: LSVRG(), "loopless SVRG: a coin instead of epochs"),
     "asvr-pd": (lambda: ASVRG(), "accelerated, for convex problems without strong convexity"),
     "asvr-pd-paper": (lambda: ASVRG(floor=0.0), "the same as printed: its momentum decays"),
@@ -31,5 +35,10 @@ def make(method: Any, eta: Any = None, rho: Any = None) -> Any:
     if isinstance(method, str):
         if method not in CATALOGUE:
             raise UnknownName("method", method, CATALOGUE)
-        return PrimalDual(CATALOGUE[method][0](), eta="auto" if eta is None else eta, rho="auto" if rho is None else rho)
-    return method
+        return PrimalDual(
+            CATALOGUE[method][0](),
+            eta="auto" if eta is None else eta,
+            rho="auto" if rho is None else rho,
+        )
+    changes = {k: v for k, v in (("eta", eta), ("rho", rho)) if v is not None}
+    return replace(method, **changes) if changes else method
