@@ -6,6 +6,7 @@ import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 import jax
 import jax.numpy as jnp
@@ -63,7 +64,7 @@ def load(path: str | Path, run: "Run", fingerprint: str) -> None:
             leaves, tree = jax.tree.flatten(run.carry)
             if head["fingerprint"] == fingerprint:
                 leaves = [jnp.array(file[f"leaf{k}"], copy=True) for k in range(len(leaves))]
-    except (OSError, ValueError, KeyError) as problem:
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as problem:
         raise CheckpointError(
             f"{path} is no readable checkpoint ({problem}): delete it to start anew"
         ) from problem

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-PATIENCE = 1.0  # runs shorter than this show nothing
+PATIENCE = 0.5  # seconds; shorter runs show nothing
 
 
 class Progress:
@@ -33,7 +33,7 @@ class Progress:
                 TextColumn("residual {task.fields[residual]:.1e}"),
                 TimeRemainingColumn(),
                 console=self.console,
-                transient=True,
+                transient=self.console.is_terminal,
             )
             self.task = self.bar.add_task(self.title, total=self.rounds, residual=residual)
             self.bar.start()

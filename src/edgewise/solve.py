@@ -144,9 +144,9 @@ class Run:
     def starting_models(self, X0: Any) -> np.ndarray:
         V, n = self.problem.nodes, self.problem.size
         if X0 is None:
-            eta = np.broadcast_to(np.asarray(self.simulator.start_step), (V, 1))
             zero = jnp.zeros((V, n), self.dtype)
-            return np.asarray(self.simulator.block.penalty.prox(zero, jnp.asarray(eta, self.dtype)))
+            step = jnp.asarray(self.simulator.eta, self.dtype)
+            return np.asarray(self.simulator.block.penalty.prox(zero, step))
         X = np.asarray(X0, self.dtype)
         if X.shape not in ((V, n), (n,)):
             raise ProblemError(f"X0 has shape {X.shape}: give ({V}, {n}), or ({n},) for all nodes")

@@ -37,7 +37,6 @@ from edgewise.measure import Target, divergences
 from edgewise.methods import make
 from edgewise.network.wires import edge_duals
 from edgewise.problem import Problem
-from edgewise.reference import Reference
 from edgewise.reference import reference as find_reference
 
 
@@ -46,14 +45,10 @@ class Start:
     as for `solve`, and the duals start from zero."""
 
     def __init__(
-        self,
-        problem: Problem,
-        graph: Graph,
-        method: Any = "saga-pd",
-        X0: Any = None,
-        reference: Reference | None = None,
+        self, problem: Problem, graph: Graph, method: Any, X0: Any = None, reference: Any = None
     ) -> None:
-        prepared, weights = make(method, "theory", "theory").prepare(problem, graph)
+        chosen = make(method, "theory", "theory") if isinstance(method, str) else method
+        prepared, weights = chosen.prepare(problem, graph)
         self.problem, self.gradient = problem, prepared.gradient
         self.eta, self.rho = np.asarray(prepared.eta)[:, 0], np.asarray(weights["rho"])
         self.star = star = find_reference(problem) if reference is None else reference
@@ -134,8 +129,7 @@ def pd(s: Start) -> Constants:
 
 
 def spd(s: Start) -> Constants:
-    """Twice the change since the optimum, and twice the variance there, of a batch without
-    replacement."""
+    """Twice the change since the optimum; twice a batch's variance there, without replacement."""
     L, K = s.L, s.counts
     b = np.minimum(s.gradient.batch, K)
     each = s.gradients(s.star.x)
@@ -145,8 +139,7 @@ def spd(s: Start) -> Constants:
 
 
 def saga(s: Start) -> Constants:
-    """phi = mean_k |grad f(x_k, k) - grad f(x*, k)|^2 over the table, of whose K_i rows b are
-    replaced in a round."""
+    """phi = mean_k |grad f(x_k, k) - grad f(x*, k)|^2; b of the table's K_i rows change a round."""
     L, share = s.L, np.minimum(s.gradient.batch, s.counts) / s.counts
     phi1 = s.mean(((s.gradients(s.X) - s.gradients(s.star.x)) ** 2).sum(1))
     return Constants(2 * L, 2 + 0 * L, share * L, share, 0 * L, phi1)

@@ -4,7 +4,15 @@ import numpy as np
 from jax import Array
 
 from edgewise.block import Block
-from edgewise.gradients.memory import Memory, change, coin, remember, retake, weighted
+from edgewise.gradients.memory import (
+    Memory,
+    change,
+    coin,
+    remember,
+    require_batch,
+    retake,
+    weighted,
+)
 from edgewise.pytree import pytree
 from edgewise.smoothness import Smoothness
 
@@ -20,6 +28,9 @@ class LSVRG:
 
     batch: int = 1
     exact: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        require_batch(self)
 
     @property
     def words(self) -> int:

@@ -6,6 +6,14 @@ import jax.numpy as jnp
 from jax import Array
 
 from edgewise.block import Block, Pick, match
+from edgewise.errors import MethodError
+
+
+def require_batch(estimator: Any) -> None:
+    if not isinstance(estimator.batch, int) or estimator.batch < 1:
+        raise MethodError(
+            f"{type(estimator).__name__}(batch={estimator.batch!r}): give a whole number, 1 or more"
+        )
 
 
 class Memory(NamedTuple):

@@ -4,7 +4,7 @@ import numpy as np
 from jax import Array
 
 from edgewise.block import Block
-from edgewise.gradients.memory import Memory, change, remember, weighted
+from edgewise.gradients.memory import Memory, change, remember, require_batch, weighted
 from edgewise.pytree import pytree
 from edgewise.smoothness import Smoothness
 
@@ -20,6 +20,9 @@ class SAGA:
 
     batch: int = 1
     exact: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        require_batch(self)
 
     @property
     def words(self) -> int:

@@ -5,7 +5,9 @@ import numpy as np
 from jax import Array
 
 from edgewise.block import Block, choose
+from edgewise.errors import MethodError
 from edgewise.gradients.finite_difference import ExactCoordinates
+from edgewise.gradients.memory import require_batch
 from edgewise.pytree import pytree
 from edgewise.smoothness import Smoothness
 
@@ -31,6 +33,9 @@ class SEGA:
 
     exact: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        require_batch(self)
+
     @property
     def words(self) -> int:
         return self.batch
@@ -47,6 +52,8 @@ class SEGA:
 
     def __call__(self, p: Block, X: Array, m: Sketch, words: Array) -> tuple[Array, Sketch]:
         v, n = X.shape
+        if self.batch > n:
+            raise MethodError(f"SEGA(batch={self.batch}): the model has only {n} coordinates")
         at, size = choose(words, jnp.full(v, n))
         seen = self.oracle(p, X, at)
         node = jnp.arange(v)[:, None]

@@ -6,7 +6,7 @@ from jax import Array
 
 from edgewise.block import Block
 from edgewise.gradients.full import Calls
-from edgewise.gradients.memory import weighted
+from edgewise.gradients.memory import require_batch, weighted
 from edgewise.pytree import pytree
 from edgewise.smoothness import Smoothness
 
@@ -22,6 +22,9 @@ class SGD:
     batch: int = 1
     exact: ClassVar[bool] = False
     streams: ClassVar[bool] = True  # needs no more than the batch
+
+    def __post_init__(self) -> None:
+        require_batch(self)
 
     @property
     def words(self) -> int:

@@ -6,7 +6,8 @@ import numpy as np
 from jax import Array
 
 from edgewise.block import Block, match
-from edgewise.gradients.memory import Memory, change, remember, retake, weighted
+from edgewise.errors import MethodError
+from edgewise.gradients.memory import Memory, change, remember, require_batch, retake, weighted
 from edgewise.pytree import pytree
 from edgewise.rows import row_dot
 from edgewise.smoothness import Smoothness
@@ -42,6 +43,15 @@ class SVRG:
     longest: int | None = None
     stop: float = 0.0
     exact: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        require_batch(self)
+        for name in ("first", "longest"):
+            length = getattr(self, name)
+            if length is not None and length < 1:
+                raise MethodError(f"SVRG({name}={length}): give a whole number, 1 or more, or None")
+        if not 0 <= self.stop < 1:
+            raise MethodError(f"SVRG(stop={self.stop}): give 0 (never) or a fraction below 1")
 
     @property
     def words(self) -> int:

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from edgewise.block import Block, Links
+from edgewise.errors import MethodError, UnknownName
 from edgewise.pytree import pytree
 from edgewise.steps import dual_weights, local_steps
 
@@ -52,6 +53,12 @@ class PrimalDual:
     eta: Any = "auto"
     rho: Any = "auto"
     form: str = "node"
+
+    def __post_init__(self) -> None:
+        if self.form not in ("node", "edge"):
+            raise UnknownName("form", self.form, ["node", "edge"])
+        if not hasattr(self.gradient, "init"):
+            raise MethodError(f"PrimalDual({self.gradient!r}): give an estimator, such as SAGA()")
 
     heals = property(lambda self: self.form == "edge")
     phases = ("step",)

@@ -41,6 +41,7 @@ CPU_OPTIONS = {
 }
 MOST_NOISE = 1 << 22  # random words in memory at a time
 COMPILED: dict[Any, Any] = {}
+MOST_COMPILED = 256
 
 
 def signature(args: Any) -> tuple[Any, ...]:
@@ -52,6 +53,8 @@ def compiled(f: Any, args: tuple[Any, ...], unroll: int, options: dict[str, Any]
     """f compiled ahead for these arguments, so that compiling is never timed."""
     key = (f, unroll, signature(args))
     if key not in COMPILED:
+        if len(COMPILED) >= MOST_COMPILED:
+            COMPILED.pop(next(iter(COMPILED)))  # the oldest
         jitted = jax.jit(f, static_argnames="unroll", donate_argnums=3, compiler_options=options)
         COMPILED[key] = jitted.lower(*args, unroll=unroll).compile()
     return COMPILED[key]
@@ -69,7 +72,6 @@ class Simulator:
         prepared, weights = method.prepare(problem, graph)
         links, self.network = connect(graph, weights, dtype)
         self.eta = np.asarray(prepared.eta)
-        self.start_step = self.eta
         self.name = describe(method)
         self.method = jax.tree.map(lambda a: jnp.asarray(a, dtype), prepared)
         self.block: Block = problem.block(links, dtype)
@@ -85,7 +87,6 @@ class Simulator:
         if duals is not None:
             per_edge = "each" in self.method.hears
             D = jnp.asarray(edge_duals(self.graph, duals) if per_edge else duals, self.dtype)
-        begin = jax.jit(lambda m, p, X, D: m.init(p, X, D))
         carry = begin(self.method, self.block, jnp.asarray(X, self.dtype), D)
         return jax.tree.map(lambda a: jnp.array(a, copy=True), carry)  # donated later: no aliases
 
@@ -135,6 +136,11 @@ class Simulator:
             first=begin, counts=jnp.full_like(begin, batch), rows=None, labels=None
         )
         return now, fresh
+
+
+@jax.jit
+def begin(method: Any, p: Block, X: Array, duals: Array | None) -> Any:
+    return method.init(p, X, duals)
 
 
 def describe(method: Any) -> str:

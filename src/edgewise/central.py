@@ -1,0 +1,128 @@
+"""The smooth part of a whole problem in one place: what a centralised solver works with."""
+
+from typing import Any
+
+import jax
+import numpy as np
+import scipy.sparse as sp
+
+from edgewise.problem import Problem
+from edgewise.smoothness import POWER_ITERATIONS, SAFETY
+
+CHUNK_NUMBERS = 1 << 23  # rows are cast to float64, where they must be, this many numbers at a time
+MOST_UNKNOWNS, MOST_FLOPS = 2500, 5e10  # beyond these no Hessian is formed
+
+
+class Smooth:
+    """F = (1/V) sum_i f_i at one x for all nodes: one weighted sum over all samples."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        counts = np.repeat(problem.counts, problem.counts)
+        scale = 1.0 if problem.scale is None else problem.scale
+        self.weight = np.asarray(scale / (counts * problem.nodes), np.float64)
+        rows = max(1, CHUNK_NUMBERS // max(problem.size, problem.shards.features, 1))
+        self.chunks = [slice(a, a + rows) for a in range(0, problem.shards.samples, rows)]
+        loss = problem.loss
+        if loss.linear:
+            self._slope, self._value = jax.jit(loss.slope), jax.jit(loss.value)
+            self._bend = jax.jit(
+                lambda z, dz, y: jax.jvp(lambda a: loss.slope(a, y), (z,), (dz,))[1]
+            )
+        else:
+            self._slope = jax.jit(jax.vmap(jax.grad(loss.fn), (None, 0, 0)))
+            self._value = jax.jit(jax.vmap(loss.fn, (None, 0, 0)))
+
+    def ridge(self, x: np.ndarray) -> np.ndarray:
+        inside = np.arange(len(x)) < len(x) - self.problem.free
+        return np.asarray(float(self.problem.loss.ridge) * x * inside)
+
+    def gradient(self, x: np.ndarray) -> np.ndarray:
+        return sum(self._part(x, c, self.weight[c]) for c in self.chunks) + self.ridge(x)
+
+    def node_gradients(self, x: np.ndarray) -> np.ndarray:
+        weight = self.weight * self.problem.nodes
+        out = []
+        for i in range(self.problem.nodes):
+            own = self.problem.own(i)
+            step = self.chunks[0].stop
+            cuts = [slice(a, min(a + step, own.stop)) for a in range(own.start, own.stop, step)]
+            out.append(sum(self._part(x, c, weight[c]) for c in cuts) + self.ridge(x))
+        return np.array(out)
+
+    def value(self, x: np.ndarray) -> float:
+        total = 0.0
+        for c in self.chunks:
+            first = self._margins(x, c) if self.problem.loss.linear else x
+            extra = () if self.problem.loss.linear else (self._dense(c),)
+            each = self._value(first, *extra, self.problem.labels[c])
+            total += float(self.weight[c] @ np.asarray(each))
+        return total + 0.5 * float(x @ self.ridge(x))
+
+    def hessian(self, x: np.ndarray) -> np.ndarray | None:
+        """(n, n), or None where it would cost too much."""
+        problem = self.problem
+        cost = problem.shards.samples * problem.size**2
+        if not problem.loss.linear or problem.size > MOST_UNKNOWNS or cost > MOST_FLOPS:
+            return None
+        C, p = problem.loss.outputs, problem.shards.features
+        own = [np.arange(c * p, c * p + p) for c in range(C)]  # the unknowns of each output
+        if problem.free:
+            own = [np.append(at, C * p + c) for c, at in enumerate(own)]
+        H = np.diag(np.broadcast_to(self.ridge(np.ones_like(x)), x.shape)).copy()
+        for cut in self.chunks:
+            z, y = self._margins(x, cut), problem.labels[cut]
+            X = self._dense(cut)
+            X = np.column_stack([X, np.ones(len(X))]) if problem.free else X
+            for c in range(C):
+                along = np.ones_like(z) if C == 1 else np.broadcast_to(np.eye(C)[c], z.shape)
+                bend = np.asarray(self._bend(z, along, y)).reshape(len(z), C)
+                for d in range(C):
+                    H[np.ix_(own[d], own[c])] += (X.T * (self.weight[cut] * bend[:, d])) @ X
+        return H
+
+    def lipschitz(self) -> float:
+        """Of the gradient of F, by power iteration over all samples."""
+        problem = self.problem
+        if not problem.loss.linear:
+            return float(problem.smoothness.mean.mean())
+        v = np.random.default_rng(0).standard_normal(problem.shards.features)
+        v, b, top = v / np.linalg.norm(v), float(problem.intercept), 0.0
+        for _ in range(POWER_ITERATIONS):
+            down, last = np.zeros_like(v), 0.0
+            for c in self.chunks:
+                z = (self._rows(c) @ v + b) * self.weight[c]
+                down, last = down + self._rows(c).T @ z, last + z.sum()
+            b = float(last) if problem.intercept else 0.0
+            top = float(np.hypot(np.linalg.norm(down), b))
+            if top == 0:
+                break
+            v, b = down / top, b / top
+        return SAFETY * problem.loss.curvature() * top + float(problem.loss.ridge) + 1e-300
+
+    def _part(self, x: np.ndarray, c: slice, weight: np.ndarray) -> np.ndarray:
+        y = self.problem.labels[c]
+        if not self.problem.loss.linear:
+            return weight @ np.asarray(self._slope(x, self._dense(c), y))
+        s = np.asarray(self._slope(self._margins(x, c), y))
+        s = (s.T * weight).T
+        X = self._rows(c)
+        flat = np.asarray((X.T @ s).T).ravel()
+        return np.append(flat, s.sum(0)) if self.problem.free else flat
+
+    def _margins(self, x: np.ndarray, c: slice) -> np.ndarray:
+        outputs, free = self.problem.loss.outputs, self.problem.free
+        W = x[: len(x) - free]
+        W = W if outputs == 1 else W.reshape(outputs, -1)
+        z = np.asarray(self._rows(c) @ W.T)
+        if not free:
+            return z
+        return z + (x[-1] if outputs == 1 else x[-free:])
+
+    def _rows(self, c: slice) -> Any:
+        X = self.problem.shards.X[c]
+        return X if X.dtype == np.float64 else X.astype(np.float64)
+
+    def _dense(self, c: slice) -> np.ndarray:
+        X = self._rows(c)
+        return X.toarray() if isinstance(X, sp.csr_array) else np.asarray(X)

@@ -1,0 +1,125 @@
+"""Fixed points of averaged maps, to the last digit."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+MEMORY = 15  # steps that Anderson's acceleration looks back on
+NEWTON_EVERY = 20  # other steps between two attempts at Newton's
+PATIENCE = 1000  # steps without any progress after which rounding is taken to be reached
+
+Vector = np.ndarray
+
+
+def fixed_point(
+    displacement: Callable[[Vector], Vector],
+    jacobian: Callable[[Vector], Vector | None],
+    merit: Callable[[Vector], float],
+    accelerate: "Momentum | Anderson",
+    z: Vector,
+    tol: float,
+    iterations: int,
+) -> tuple[Vector, int]:
+    """z with |displacement(z)| <= tol, or the best there is, and the steps that it took.
+
+    Between attempts at semismooth Newton steps, steps of the plain map z + displacement(z) are
+    taken, accelerated. A Newton step must make the displacement smaller and `merit`, which is
+    least at the solution, no larger: far out, where everything is flat, the displacement alone
+    would lead astray.
+    """
+    move = displacement(z)
+    best, best_z, stuck, due = np.inf, z, 0, 0
+    for k in range(iterations):
+        size = float(np.linalg.norm(move))
+        stuck = 0 if size < 0.999 * best else stuck + 1
+        if size < best:
+            best, best_z = size, z
+        if best <= tol or stuck > PATIENCE:
+            return best_z, k
+        found = None
+        if k >= due:
+            J = jacobian(z)
+            found = None if J is None else newton(displacement, merit, J, z, move)
+            due = iterations if J is None else k + (1 if found else NEWTON_EVERY)
+        if found:
+            accelerate.forget()
+        z, move = found or accelerate.step(z, move, displacement)
+    return best_z, iterations
+
+
+def newton(
+    displacement: Callable[[Vector], Vector],
+    merit: Callable[[Vector], float],
+    J: Vector,
+    z: Vector,
+    move: Vector,
+) -> tuple[Vector, Vector] | None:
+    """Newton's step on the displacement, or a shorter one, or None where none is good."""
+    try:
+        step = np.linalg.solve(J - 1e-13 * np.eye(len(z)), -move)
+    except np.linalg.LinAlgError:
+        return None
+    height = merit(z)
+    for damping in (1.0, 0.3, 0.1):
+        new = z + damping * step
+        new_move = displacement(new)
+        smaller = np.linalg.norm(new_move) < 0.9 * np.linalg.norm(move)
+        if smaller and merit(new) <= height + 1e-13 * abs(height):
+            return new, new_move
+    return None
+
+
+class Momentum:
+    """Nesterov's, restarted where it points uphill (O'Donoghue, Candes 2015): for proximal
+    gradient steps."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        self.before: Vector | None = None
+        self.t = 1.0
+
+    def step(
+        self, z: Vector, move: Vector, displacement: Callable[[Vector], Vector]
+    ) -> tuple[Vector, Vector]:
+        here = z + move
+        ahead = here
+        if self.before is not None:
+            along = here - self.before
+            if along @ move < 0:
+                self.t = 1.0
+            t = 0.5 * (1 + np.sqrt(1 + 4 * self.t**2))
+            ahead = here + (self.t - 1) / t * along
+            self.t = t
+        self.before = here
+        return ahead, displacement(ahead)
+
+
+class Anderson:
+    """From a linear model of the displacement over past steps, taken only where the displacement
+    falls: for any averaged map, whose own steps never let it grow."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        self.steps: list[Vector] = []
+        self.changes: list[Vector] = []
+
+    def step(
+        self, z: Vector, move: Vector, displacement: Callable[[Vector], Vector]
+    ) -> tuple[Vector, Vector]:
+        new = z + move
+        if self.steps:
+            A = np.stack(self.changes, 1)
+            scale = np.maximum(np.linalg.norm(A, axis=0), 1e-300)
+            mix = np.linalg.lstsq(A / scale, move, rcond=1e-10)[0] / scale
+            new = new - (np.stack(self.steps, 1) + A) @ mix
+        new_move = displacement(new)
+        if self.steps and not np.linalg.norm(new_move) < np.linalg.norm(move):
+            new = z + move
+            new_move = displacement(new)
+        self.steps = [*self.steps[1 - MEMORY :], new - z]
+        self.changes = [*self.changes[1 - MEMORY :], new_move - move]
+        return new, new_move
