@@ -207,8 +207,9 @@ def epoch_bound(start: Start, epochs: int, tight: bool = True) -> float:
         raise MethodError(f"{type(g).__name__}, {epochs} epochs: use SVRG or ASVRG, one or more")
     distances, divergence, from_h = start.terms(tight)
     length = g.first if isinstance(g, SVRG) else g.length
-    if length is None and counts.min() < counts.max():
-        raise MethodError("nodes differ in samples, so in epochs: give the epochs' first length")
+    fixed = length is not None and (isinstance(g, SVRG) or g.floor is not None)
+    if not fixed and counts.min() < counts.max():
+        raise MethodError("epochs differ between nodes: give first=, or length= and floor=")
     if isinstance(g, SVRG):
         m = max(int(counts[0]) // 4, 1) if length is None else int(length)
         longest = 2 * int(counts.min()) if g.longest is None else int(g.longest)
@@ -216,14 +217,15 @@ def epoch_bound(start: Start, epochs: int, tight: bool = True) -> float:
             raise MethodError("the bound needs epochs that double: set longest=10**9 and stop=0")
         start.require_step(1 / (6 * start.L))
         return (divergence + 1.5 * (distances + 2 * from_h) / m) / 2**epochs
-    beta, ask = float(g.momentum), float(g.momentum if g.ask is None else g.ask)
-    total, w = distances, np.inf
+    beta, ask = (float(each[0]) for each in g.first(counts))
+    m, total, w = counts[0] / g.batch if length is None else length, distances, np.inf
     for s in range(epochs):
         start.require_step(ask * (1 - beta) / (beta * (1 + ask * (1 - beta)) * start.L))
-        before, w = w, 2 * np.ceil((counts[0] if length is None else length) / beta) / beta
+        before, w = w, 2 * np.ceil(m if g.floor is None else m / beta) / beta
         total *= max(1.0, w * (1 - beta) / before)
         total += 0.0 if s else w * (1 - beta) * divergence
-        after = max(float(g.floor), (np.sqrt(beta**4 + 4 * beta**2) - beta**2) / 2)
+        after = (np.sqrt(beta**4 + 4 * beta**2) - beta**2) / 2
+        after = beta if g.floor is None else max(float(g.floor), after)
         beta, ask = after, ask * after / beta
     return float(total / w)
 

@@ -27,17 +27,16 @@ class ASVRG:
     has probability p. After an epoch s becomes the mean of its x. 2 `batch` calls per hit, K_i per
     epoch. `momentum` is beta_1, `ask` p_1, `length` m; each node counts its own epochs.
 
-    floor=None, the default: nothing is scheduled, so nothing decays, stalls or is restarted.
-    beta = sqrt(K_i / (1000 batch)) kept in [0.1, 0.5] (Katyusha's sqrt(K mu / 3 L) for a condition
-    number of 333, taken on trust), p = 1/3, epochs of m = K_i / batch rounds: the error shrinks at
-    best by 1 - beta in an epoch, so K_i / beta rounds, as printed, are too many where rounds are
-    scarce. eta = 3 p / (2 beta L) = 1 / (2 beta L): inside an epoch the coin is stable in mean
-    square up to 2 p / (beta L), which a least-squares loss does attain.
+    floor=None, the default, keeps beta where it starts, so nothing stalls and nothing is restarted:
+    beta = sqrt(K_i / (1000 batch)) within [0.1, 0.5] (Katyusha's sqrt(K mu / 3 L) for an assumed
+    condition number of 333), p = 1/3, epochs of m = K_i / batch rounds: an epoch takes off at best
+    a share beta of the error, so the printed K_i / beta rounds are too many where rounds are scarce.
+    eta = 3 p / (2 beta L) = 1 / (2 beta L); the coin is unstable in mean square from 2 p / (beta L).
 
     floor=0.0 is the paper's: beta_1 = 1/2, p_s = beta_s, epochs of m / beta_s rounds with m = K_i,
-    beta <- (sqrt(beta^4 + 4 beta^2) - beta^2) / 2, with eta="theory", 2 / (5 L); a larger floor
-    stops the decay there. Its experiments start from momentum=0.99, ask=0.2; how p goes on is not
-    said: here in proportion to beta, so that the bound on eta stays where it is.
+    beta <- max(floor, (sqrt(beta^4 + 4 beta^2) - beta^2) / 2), and eta="theory", 2 / (5 L). Its
+    experiments start from momentum=0.99, ask=0.2; how p goes on is not said: here in proportion
+    to beta, which leaves the bound on eta where it was.
 
     Not for strongly convex problems (SAGA needs fewer calls), nor for exact zeros: x is a mean.
     """
@@ -77,7 +76,8 @@ class ASVRG:
     def __call__(self, p: Block, Y: Array, m: Memory, words: Array) -> tuple[Array, Memory]:
         e: Momentum = m.extra
         total, done = e.total + self.point(m, Y), e.done + 1
-        over = done >= jnp.ceil(self.epoch(p) if self.floor is None else self.epoch(p) / e.beta)
+        length = p.counts / self.batch if self.length is None else self.length
+        over = done >= jnp.ceil(length if self.floor is None else length / e.beta)
         mean = total / jnp.maximum(done, 1).astype(Y.dtype)[:, None]
         m = retake(p, m, mean, over)
         beta = jnp.where(over, self.decayed(e.beta), e.beta)
@@ -90,9 +90,6 @@ class ASVRG:
         delta = p.spread(pick, weighted(pick, change(p, m, X, pick)[1]))
         G = (hit / ask)[:, None] * delta + m.mean + p.ridge(X)
         return G, m._replace(calls=m.calls + 2 * pick.batch * hit)
-
-    def epoch(self, p: Block) -> Any:
-        return p.counts / self.batch if self.length is None else self.length
 
     def decayed(self, beta: Array) -> Array:
         after = (jnp.sqrt(beta**4 + 4 * beta**2) - beta**2) / 2
