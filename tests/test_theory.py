@@ -40,14 +40,15 @@ def orthonormal(K=8):
 
 # --- the template ---------------------------------------------------------------------------------
 
-CASES = [("pd", 1.0), ("spd", 1.0), ("saga-pd", 1.0), ("lsvr-pd", 1.0), ("sk-pd", 1.0)]
-CASES += [("saga-pd", np.geomspace(0.1, 4, 9))]  # a rho per edge
+UNEQUAL = np.geomspace(0.1, 4, GRAPH.edge_count)
+CASES = [(name, "theory") for name in ("pd", "spd", "saga-pd", "lsvr-pd", "sk-pd")]
+CASES += [("saga-pd", UNEQUAL)]
 
 
 @pytest.mark.parametrize("kind", PROBLEMS)
-@pytest.mark.parametrize(("name", "rho"), CASES, ids=lambda a: str(np.size(a)) * (a is not str))
+@pytest.mark.parametrize(("name", "rho"), CASES)
 def test_the_mean_divergence_stays_below_the_bound(name, rho, kind):
-    problem, rounds = PROBLEMS[kind], 600
+    problem, rounds = PROBLEMS[kind], 500
     method = ew.PrimalDual(CATALOGUE[name][0](), eta="theory", rho=rho)
     runs = [
         ew.solve(problem, GRAPH, method, rounds=rounds, seed=seed, record_every=1).trace["bregman"]
@@ -93,47 +94,55 @@ def test_w1_and_upsilon_by_hand():
     assert theory.bound(start, 7, tight=False) == pytest.approx(by_w1)
 
 
+def test_the_noise_of_spd_stays_in_the_bound():
+    start, x, noise = theory.Start(PLAIN, GRAPH, "spd"), ew.reference(PLAIN).x, 0.0
+    for i, eta in enumerate(start.eta):
+        D = PLAIN.shards[i][0]
+        y = PLAIN.labels[PLAIN.own(i)]
+        each = (-y / (1 + np.exp(y * (D @ x))))[:, None] * D
+        noise += 2 * eta * ((each - each.mean(0)) ** 2).sum(1).mean()
+    assert theory.bound(start, 10**15) == pytest.approx(noise, rel=1e-9)
+
+
 # --- the constants, by enumeration ----------------------------------------------------------------
+
+
+@jax.jit
+def first(gradient, block, S):
+    return gradient.init(block, S)
+
+
+@jax.jit
+def ask(gradient, block, X, memory, words):
+    return gradient(block, X, memory, words)
 
 
 def moments(start, X, S):
     """What Assumption 2 compares, at models X with the memory taken at S: D, phi, the mean of
     |g - grad f_i(x*)|^2 over all samples that the estimator may draw, and that of phi'."""
-    K, g = SAMPLES if start.problem is PLAIN else 8, start.gradient
-    star, K = start.star, int(start.counts[0])
-    words = np.ceil(np.arange(K) * 2.0**32 / K).astype(np.uint32)
-    words = np.broadcast_to(words[:, None, None], (K, len(X), 1))
-    if isinstance(g, ew.LSVRG):
-        words = np.concatenate([np.full_like(words, 2**32 - 1), words], -1)  # tails
+    g, star, K = start.gradient, start.star, int(start.counts[0])
+    G, tables = [], []
     with jax.enable_x64(True):
-        memory = jax.jit(g.init)(start.block, jnp.asarray(S))
-        draw = jax.jit(jax.vmap(lambda p, X, m, w: g(p, X, m, w), (None, None, None, 0)))
-        G, after = jax.tree.map(np.asarray, draw(start.block, jnp.asarray(X), memory, words))
-    full = start.mean(start.gradients(X))
-    np.testing.assert_allclose(G.mean(0), full, atol=1e-12)  # every sample came up once
-    second = ((G - star.gradients) ** 2).sum(2).mean(0)
-
-    def divergence(at):
-        return theory.Start(start.problem, PAIR, "saga-pd", X0=at).from_f
-
-    D = divergence(X)
+        memory = first(g, start.block, jnp.asarray(S))
+        for k in range(K):  # the last word picks the sample; one before it says tails
+            words = np.full((2, g.words), 2**32 - 1, np.uint32)
+            words[:, -1] = np.ceil(k * 2**32 / K)
+            drawn, after = ask(g, start.block, jnp.asarray(X), memory, jnp.asarray(words))
+            G.append(np.asarray(drawn))
+            tables.append(getattr(after, "table", None))
+    np.testing.assert_allclose(np.mean(G, 0), start.mean(start.gradients(X)), atol=1e-12)
+    second = ((np.array(G) - star.gradients) ** 2).sum(2).mean(0)
+    D, at_S = (theory.Start(start.problem, PAIR, "saga-pd", X0=at).from_f for at in (X, S))
     if isinstance(g, ew.SGD):
         return D, 0 * D, second, 0 * D
     if isinstance(g, ew.LSVRG):
-        phi = divergence(S)
-        return D, phi, second, (1 - 1 / K) * phi + D / K
-    rows = start.gradients(star.x) / slopes(start, star.x)[:, None]
+        return D, at_S, second, (1 - 1 / K) * at_S + D / K
 
-    def far(table):
-        return start.mean((((table[:, None] * rows) - start.gradients(star.x)) ** 2).sum(1))
+    def phi(table):
+        each = np.asarray(table)[:, None] * start.problem.shards.X
+        return start.mean(((each - start.gradients(star.x)) ** 2).sum(1))
 
-    later = np.mean([far(table) for table in after.table], 0)
-    return D, far(np.asarray(memory.table)), second, later
-
-
-def slopes(start, x):
-    z, y = start.problem.shards.X @ x, start.problem.labels
-    return np.asarray(start.problem.loss.slope(jnp.asarray(z), jnp.asarray(y)), np.float64)
+    return D, phi(memory.table), second, np.mean([phi(table) for table in tables], 0)
 
 
 def slack(c, found):
@@ -160,9 +169,9 @@ def test_the_constants_hold_at_random_points(name):
 
 def attained(start):
     """Models at x* + u and memories at x* - u: every change counts twice."""
-    star = start.star
-    u = slopes(start, star.x).reshape(2, -1)
-    return moments(start, star.x + u, star.x - u)
+    x = start.star.x
+    u = x - start.problem.labels.reshape(2, -1)  # for SGD: along the gradients at x*
+    return moments(start, x + u, x - u)
 
 
 @pytest.mark.parametrize(("name", "field"), [(n, f) for n in ESTIMATORS for f in ESTIMATORS[n]])
@@ -197,15 +206,17 @@ def test_batches():
 # --- epochs ---------------------------------------------------------------------------------------
 
 
-def snapshots(problem, gradient, lengths, seed):
+def snapshots(problem, gradient, lengths, seed, X0=0.0):
     """(S, V, n) the means with which the epochs end, read off the estimator's memory."""
     method = ew.PrimalDual(gradient, eta="theory", rho="theory")
     out, before = [], 0
     with jax.enable_x64(True):
         engine = Simulator(problem, GRAPH, method, seed, np.dtype("float64"))
-        carry = engine.start(np.zeros((NODES, problem.size)), None)
+        carry = engine.start(np.zeros((NODES, problem.size)) + X0, None)
+        stride = int(np.gcd.reduce(lengths))  # one compiled program
         for length in lengths:
-            carry, _ = engine.advance(carry, before, length)
+            for t in range(before, before + length, stride):
+                carry, _ = engine.advance(carry, t, stride)
             state = carry[0]
             epoch = state.memory.extra
             assert (np.asarray(epoch.done) == length - 1).all()
@@ -224,11 +235,11 @@ def epochs_below_the_bound(problem, gradient, lengths, times):
     runs = [divergences(problem, snapshots(problem, gradient, lengths, seed)) for seed in range(3)]
     measured = np.mean(runs, 0)
     start = theory.Start(problem, GRAPH, ew.PrimalDual(gradient, "theory", "theory"))
-    tight = [theory.epoch_bound(start, s + 1) for s in range(len(lengths))]
+    tight = np.array([theory.epoch_bound(start, s + 1) for s in range(len(lengths))])
     by_w1 = [theory.epoch_bound(start, s + 1, tight=False) for s in range(len(lengths))]
     assert (measured <= tight).all()
     assert np.less_equal(tight, by_w1).all()
-    assert tight[-1] < times * measured[-1]
+    assert (tight / measured).min() < times
     return start, tight
 
 
@@ -250,6 +261,18 @@ def test_asvr_snapshots_stay_below_their_bound(kind):
     for s, value in enumerate(tight, 1):  # the closed form, but for epochs that are rounded up
         closed = 2 / (s + 3) ** 2 * (4 * divergence + distances / SAMPLES)
         assert value <= 1.05 * closed
+
+
+def test_the_printed_bound_of_asvr_is_violated():
+    """In a box y cannot overshoot, so half of x is still the first snapshot, however long the
+    first epoch: a bracket with m, not 4 m, would have the divergence fall to an eighth."""
+    problem, gradient = logistic(ew.Box(-0.1, 0.1)), ew.ASVRG(floor=0.0, length=500)
+    X0 = -ew.reference(problem).x
+    after = divergences(problem, snapshots(problem, gradient, [1000], 0, X0))[0]
+    start = theory.Start(problem, GRAPH, ew.PrimalDual(gradient, "theory", "theory"), X0)
+    distances, divergence, _ = start.terms(True)
+    assert after <= theory.epoch_bound(start, 1) < 1.2 * after
+    assert after > 2 * (divergence + distances / 500) / 8
 
 
 # --- what cannot be bounded -----------------------------------------------------------------------
@@ -274,37 +297,51 @@ def test_bounds_refuse_what_they_do_not_cover():
         lambda: epoch_bound(ew.SVRG(), problem=uneven),
         lambda: epoch_bound(ew.ASVRG(), problem=uneven),
         lambda: epoch_bound(ew.SVRG(), eta=1.01 / (6 * L)),
-        lambda: epoch_bound(ew.ASVRG(), eta=2.02 / (5 * L)),
-        lambda: epoch_bound(ew.ASVRG(0.99, 0.2), eta=0.0021 / L),  # the paper's experiments
+        lambda: epoch_bound(ew.ASVRG(floor=0.0), eta=2.02 / (5 * L)),
+        lambda: epoch_bound(
+            ew.ASVRG(0.99, 0.2, floor=0.0), 1, eta=0.0021 / L
+        ),  # the paper's experiments
         lambda: epoch_bound(ew.SAGA()),
         lambda: theory.bound(theory.Start(PLAIN, GRAPH, "svr-pd"), 10),
         lambda: theory.bound(theory.Start(PLAIN, GRAPH, "sk-pd-fd"), 10),
     ):
         with pytest.raises(MethodError):
             refused()
-    assert epoch_bound(ew.ASVRG(0.99, 0.2), 1, eta=0.0019 / L) > 0
+    assert epoch_bound(ew.ASVRG(0.99, 0.2, floor=0.0), 1, eta=0.0019 / L) > 0
 
 
 # --- rates ----------------------------------------------------------------------------------------
 
 
-def tail_slope(name):
-    """Of log(running mean of the divergence) over log(rounds), from a tenth of the run on."""
-    rounds, every = 20_000, 10
-    trace = ew.solve(PLAIN, GRAPH, name, rounds=rounds, record_every=every).trace
-    t, d = trace["rounds"][:-1] + every, trace["bregman"][:-1]
+def flat():
+    """Losses like r^4 near zero, all least at x = 0: no curvature at the optimum at all."""
+    loss = ew.CustomLoss(lambda x, d, y: (d @ x) ** 4 / (1 + (d @ x) ** 2), smoothness=2.5)
+    problem, none = logistic(loss=loss), np.zeros((NODES, SIZE))
+    return problem, ew.Reference(none[0], 0.0, 0.0, none, none, 0)
+
+
+def tail(problem, name, star=True):
+    """The last divergence, and the slope of log(running mean) over log(rounds) from a tenth of the
+    run on."""
+    rounds, every = 10_000, 20
+    X0 = np.ones(SIZE)
+    run = ew.solve(problem, GRAPH, name, rounds, record_every=every, X0=X0, reference=star)
+    t, d = run.trace["rounds"][:-1] + every, run.trace["bregman"][:-1]
     mean = np.cumsum(d) / np.arange(1, len(d) + 1)
-    tail = t >= rounds / 10
-    return np.polyfit(np.log(t[tail]), np.log(mean[tail]), 1)[0]
+    late = t >= rounds / 10
+    return d[-1], np.polyfit(np.log(t[late]), np.log(mean[late]), 1)[0]
 
 
 @pytest.mark.parametrize("name", ["saga-pd", "svr-pd", "lsvr-pd"])
 def test_running_means_fall_at_least_like_one_over_t(name):
-    assert tail_slope(name) <= -0.95
+    problem, star = flat()
+    last, slope = tail(problem, name, star)
+    assert last > 1e-10  # no linear rate here
+    assert slope <= -0.95
 
 
 def test_plain_stochastic_gradients_do_not():
-    assert tail_slope("spd") > -0.8
+    assert tail(PLAIN, "spd")[1] > -0.8
 
 
 def test_oracle_complexity():

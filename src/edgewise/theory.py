@@ -41,8 +41,7 @@ from edgewise.reference import reference as find_reference
 
 
 class Start:
-    """A run about to begin, as seen from the optimum. A method's name brings "theory" steps; X0 is
-    as for `solve`, and the duals start from zero."""
+    """A run about to begin. A name brings "theory" steps; X0 as for `solve`; duals are zero."""
 
     def __init__(
         self, problem: Problem, graph: Graph, method: Any, X0: Any = None, reference: Any = None

@@ -27,11 +27,11 @@ class ASVRG:
     has probability p. After an epoch s becomes the mean of its x. 2 `batch` calls per hit, K_i per
     epoch. `momentum` is beta_1, `ask` p_1, `length` m; each node counts its own epochs.
 
-    floor=None, the default, keeps beta where it starts, so nothing stalls and nothing is restarted:
+    floor=None, the default, keeps beta where it starts, so nothing stalls, nothing is restarted:
     beta = sqrt(K_i / (1000 batch)) within [0.1, 0.5] (Katyusha's sqrt(K mu / 3 L) for an assumed
-    condition number of 333), p = 1/3, epochs of m = K_i / batch rounds: an epoch takes off at best
-    a share beta of the error, so the printed K_i / beta rounds are too many where rounds are scarce.
-    eta = 3 p / (2 beta L) = 1 / (2 beta L); the coin is unstable in mean square from 2 p / (beta L).
+    condition number of 333), p = 1/2, epochs of m = K_i / batch rounds: one takes off at best a
+    share beta of the error, so the printed K_i / beta rounds are too many where rounds are scarce.
+    eta = 3 p / (2 beta L); from 2 p / (beta L) on the coin would be unstable in mean square.
 
     floor=0.0 is the paper's: beta_1 = 1/2, p_s = beta_s, epochs of m / beta_s rounds with m = K_i,
     beta <- max(floor, (sqrt(beta^4 + 4 beta^2) - beta^2) / 2), and eta="theory", 2 / (5 L). Its
@@ -57,7 +57,7 @@ class ASVRG:
         steady, zero = self.floor is None, 0.0 * counts
         guess = ((counts / (1000.0 * self.batch)) ** 0.5).clip(0.1, 0.5) if steady else 0.5
         beta = zero + (guess if self.momentum is None else self.momentum)
-        follow = 1 / 3 if steady else beta
+        follow = 0.5 if steady else beta
         return beta, zero + (follow if self.ask is None else self.ask)
 
     def auto_step(self, s: Smoothness) -> np.ndarray:
@@ -78,8 +78,7 @@ class ASVRG:
         total, done = e.total + self.point(m, Y), e.done + 1
         length = p.counts / self.batch if self.length is None else self.length
         over = done >= jnp.ceil(length if self.floor is None else length / e.beta)
-        mean = total / jnp.maximum(done, 1).astype(Y.dtype)[:, None]
-        m = retake(p, m, mean, over)
+        m = retake(p, m, mean := total / jnp.maximum(done, 1).astype(Y.dtype)[:, None], over)
         beta = jnp.where(over, self.decayed(e.beta), e.beta)
         ask = e.ask * (beta / e.beta)
         center = jnp.where(over[:, None], mean, e.center)

@@ -44,7 +44,7 @@ class SEGA:
         return self.batch / (s.size * s.mean)
 
     def theory_step(self, s: Smoothness) -> np.ndarray:
-        return 1 / (8 * s.size * s.mean)
+        return self.batch / (8 * s.size * s.mean)
 
     def init(self, p: Block, X: Array) -> Sketch:
         none = jnp.zeros(X.shape[0], jnp.int64)

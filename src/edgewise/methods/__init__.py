@@ -31,7 +31,7 @@ def methods() -> dict[str, str]:
 
 
 def make(method: Any, eta: Any = None, rho: Any = None) -> Any:
-    """A method from its name, or the object as it is; eta and rho override its own."""
+    """A method from its name, or the object; eta and rho, where given, override its own."""
     if isinstance(method, str):
         if method not in CATALOGUE:
             raise UnknownName("method", method, CATALOGUE)
