@@ -197,11 +197,7 @@ class Run:
         self.round, self.seconds = self.round + rounds, self.seconds + spent
 
     def record(self) -> None:
-        state, outbox = self.carry
-        X = jnp.asarray(self.method.answer(state), np.float64)
-        duals = jnp.asarray(
-            self.method.duals(self.simulator.block.links, state, outbox), np.float64
-        )
+        X, duals = (a.astype(np.float64) for a in self.simulator.view(self.carry))
         report = measure(
             self.block64,
             X,
@@ -212,7 +208,7 @@ class Run:
             self.problem.same_penalty,
         )
         vectors = self.round * 2 * len(self.graph.edges) * len(self.method.hears)
-        memory = state.memory
+        memory = self.carry[0].memory
         row = {
             "rounds": self.round,
             "oracle_calls": float(np.mean(memory.calls)),
@@ -230,9 +226,7 @@ class Run:
         return not np.isfinite(last) or last > RUNAWAY * max(first, 1e-300)
 
     def result(self, reason: str, tol: float | None) -> Result:
-        state, outbox = self.carry
-        X = np.asarray(self.method.answer(state), np.float64)
-        duals = np.asarray(self.method.duals(self.simulator.block.links, state, outbox), np.float64)
+        X, duals = (np.asarray(a, np.float64) for a in self.simulator.view(self.carry))
         trace = Trace(
             dict(zip(COLUMNS, np.array(self.rows).T, strict=True)),
             {"method": self.simulator.name, "nodes": self.problem.nodes, "size": self.problem.size},

@@ -35,8 +35,7 @@ class ASVRG:
 
     floor=0.0 is the paper's: beta_1 = 1/2, p_s = beta_s, epochs of m / beta_s rounds with m = K_i,
     beta <- max(floor, (sqrt(beta^4 + 4 beta^2) - beta^2) / 2), and eta="theory", 2 / (5 L). Its
-    experiments start from momentum=0.99, ask=0.2; how p goes on is not said: here in proportion
-    to beta, which leaves the bound on eta where it was.
+    experiments start from momentum=0.99, ask=0.2; how p goes on is not said: here p ~ beta.
 
     Not for strongly convex problems (SAGA needs fewer calls), nor for exact zeros: x is a mean.
     """
@@ -76,13 +75,14 @@ class ASVRG:
     def __call__(self, p: Block, Y: Array, m: Memory, words: Array) -> tuple[Array, Memory]:
         e: Momentum = m.extra
         total, done = e.total + self.point(m, Y), e.done + 1
-        length = p.counts / self.batch if self.length is None else self.length
-        over = done >= jnp.ceil(length if self.floor is None else length / e.beta)
+        steady = self.floor is None
+        usual = p.counts / (self.batch if steady else 1)
+        length = usual if self.length is None else self.length
+        over = done >= jnp.ceil(length if steady else length / e.beta)
         m = retake(p, m, mean := total / jnp.maximum(done, 1).astype(Y.dtype)[:, None], over)
         beta = jnp.where(over, self.decayed(e.beta), e.beta)
         ask = e.ask * (beta / e.beta)
-        center = jnp.where(over[:, None], mean, e.center)
-        total = jnp.where(over[:, None], 0, total)
+        center, total = jnp.where(over[:, None], mean, e.center), jnp.where(over[:, None], 0, total)
         m = m._replace(extra=Momentum(center, total, jnp.where(over, 0, done), beta, ask))
         pick, X = p.pick(words[:, 1:]), self.point(m, Y)
         hit = coin(words[:, 0], ask)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class NodeState(NamedTuple):
     X: Array  # (v, n)
     S: Array  # (v, n) twice the sum of all pulls so far
-    R: Array  # (v, n) rho-degree (x(t) - x(t-1)) - u(t-1), which is minus the sum of a node's duals
+    R: Array  # (v, n) rho-degree (x(t) - x(t-1)) - u(t-1), minus the sum of a node's duals
     gain: Array  # (v, 1) 1 in the first round, then 2
     memory: Any
 
@@ -109,8 +109,12 @@ class PrimalDual:
         point = getattr(self.gradient, "point", None)
         return s.X if point is None else point(s.memory, s.X)
 
-    def duals(self, links: Links, s: Any, outbox: tuple[Array, ...]) -> Array:
-        """(v, n) sum_j lambda_ij at each node."""
+    def duals(
+        self, links: Links, s: Any, inbox: tuple[Array, ...], outbox: tuple[Array, ...]
+    ) -> Array:
+        """(v, n) sum_j (m_ji - m_ij) / 2, which adds up to zero over all nodes and goes to the sum
+        of a node's optimal duals. The duals themselves need not settle where a subgradient is not
+        unique: lambda_ij + lambda_ji may change its sign for ever, and x not notice."""
         if self.form == "node":
-            return -s.R
-        return links.gather(links.rho[:, None] * s.X[links.owner] - outbox[0])
+            return 0.5 * (s.S + s.gain * inbox[0])
+        return 0.5 * links.gather(inbox[0] - outbox[0])

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from edgewise.block import Block
+from edgewise.block import Block, Links
 from edgewise.errors import MethodError
 from edgewise.graph import Graph
 from edgewise.network.wires import Perfect, connect, edge_duals
@@ -118,6 +118,10 @@ class Simulator:
             done += now
         return carry, spent
 
+    def view(self, carry: Any) -> tuple[Array, Array]:
+        """(V, n) the nodes' models, and their duals."""
+        return look(self.method, self.network, self.block.links, carry)
+
     def next_samples(self, first: int, steps: int) -> tuple[Block, Any]:
         """A block whose nodes hold one batch each, and the batches of the next `steps` steps."""
         nodes, batch = self.problem.nodes, self.method.gradient.batch
@@ -136,6 +140,13 @@ class Simulator:
             first=begin, counts=jnp.full_like(begin, batch), rows=None, labels=None
         )
         return now, fresh
+
+
+@jax.jit
+def look(method: Any, network: Perfect, links: Links, carry: Any) -> tuple[Array, Array]:
+    state, outbox = carry
+    inbox = network.deliver(method.hears, links, outbox)
+    return method.answer(state), method.duals(links, state, inbox, outbox)
 
 
 @jax.jit
