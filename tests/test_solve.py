@@ -317,6 +317,14 @@ def test_bad_parts_are_named(build, message):
         build()
 
 
+def test_a_penalty_a_method_cannot_take_is_named_before_it_starts():
+    smooth_only = ew.PrimalDual(ew.SAGA())
+    object.__setattr__(smooth_only, "takes_penalty", False)
+    with pytest.raises(errors.MethodError, match="cannot handle a penalty: use saga-pd"):
+        ew.solve(PROBLEM, GRAPH, smooth_only, rounds=1)
+    ew.solve(problem(penalty=None), GRAPH, smooth_only, rounds=1)
+
+
 def test_more_coordinates_than_there_are():
     with pytest.raises(errors.MethodError, match="only 4 coordinates"):
         ew.solve(PROBLEM, GRAPH, ew.PrimalDual(ew.SEGA(batch=5)), rounds=1)

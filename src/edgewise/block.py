@@ -73,7 +73,7 @@ class Block(NamedTuple):
     loss: Any
     penalty: Any
     mask: Any  # (n,) one where ridge applies, or None: everywhere
-    links: Links
+    links: Any  # Links, or None where nobody speaks
 
     # --- sampled gradients -----------------------------------------------------------------------
 

@@ -102,7 +102,13 @@ class Problem:
         codes = np.searchsorted(self.classes, y).astype(np.float64)
         return codes if self.loss.outputs > 1 else 2 * codes - 1
 
-    def block(self, links: Links, dtype: Any) -> Block:
+    @property
+    def penalised(self) -> bool:
+        """Whether any node has a penalty."""
+        every = self.penalty if isinstance(self.penalty, list | tuple) else [self.penalty]
+        return not all(isinstance(h, penalties.NoPenalty) for h in every)
+
+    def block(self, links: Links | None, dtype: Any) -> Block:
         """All nodes as one block, its numbers in `dtype`; data are shared, not copied, where dtype
         and alignment allow. Call within `jax.enable_x64(True)`."""
         numbers = self.size if not self.loss.linear else self.shards.features

@@ -23,20 +23,20 @@ class Smoothness:
         self._problem = problem
         self.counts = problem.counts
         self.size = problem.size
+        self.ridge = float(problem.loss.ridge)
 
     @cached_property
     def sample(self) -> np.ndarray:
         """(V,) the largest over a node's samples."""
         problem = self._problem
-        ridge = float(problem.loss.ridge)
         if not problem.loss.linear:
-            return self._custom + ridge
+            return self._custom + self.ridge
         norms = squared_row_norms(problem.shards.X) + float(problem.intercept)
         if problem.scale is not None:
             norms = norms * problem.scale
         largest = np.maximum.reduceat(norms, problem.shards.first)
         floor = np.finfo(np.float64).tiny ** 0.5  # all-zero rows: any step will do
-        return np.maximum(problem.loss.curvature() * largest + ridge, floor)
+        return np.maximum(problem.loss.curvature() * largest + self.ridge, floor)
 
     @cached_property
     def mean(self) -> np.ndarray:
@@ -44,9 +44,8 @@ class Smoothness:
         problem = self._problem
         if not problem.loss.linear:
             return self.sample
-        ridge = float(problem.loss.ridge)
         tops = np.array([self._top(i) for i in range(problem.nodes)])
-        return np.minimum(SAFETY * problem.loss.curvature() * tops + ridge, self.sample)
+        return np.minimum(SAFETY * problem.loss.curvature() * tops + self.ridge, self.sample)
 
     def expected(self, batch: int) -> np.ndarray:
         """(V,) expected smoothness of a batch drawn without replacement: from `sample` for one

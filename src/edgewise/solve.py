@@ -106,6 +106,10 @@ def check(problem: Problem, graph: Graph, method: Any, rounds: int, record_every
             "split the data over as many nodes as the graph has"
         )
     graph.require_connected()
+    if problem.penalised and not getattr(method, "takes_penalty", True):
+        raise MethodError(
+            f"{type(method).__name__} cannot handle a penalty: use saga-pd, or leave it out"
+        )
     for name, value in (("rounds", rounds), ("record_every", record_every)):
         if not isinstance(value, int | np.integer) or value < 1:
             raise MethodError(f"{name}={value!r}: give a whole number, one or more")

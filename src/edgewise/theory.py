@@ -54,7 +54,7 @@ class Start:
         self.L, self.counts = problem.smoothness.sample, problem.counts.astype(np.float64)
         shape = (problem.nodes, problem.size)
         with jax.enable_x64(True):
-            p = self.block = problem.block(None, np.float64)  # type: ignore[arg-type]
+            p = self.block = problem.block(None, np.float64)
             X = p.penalty.prox(jnp.zeros(shape), self.eta[:, None]) if X0 is None else X0
             X = jnp.broadcast_to(jnp.asarray(X, np.float64), shape)
             target = Target(*map(jnp.asarray, (star.x, star.gradients, star.subgradients, 0.0)))
@@ -216,7 +216,7 @@ def epoch_bound(start: Start, epochs: int, tight: bool = True) -> float:
             raise MethodError("the bound needs epochs that double: set longest=10**9 and stop=0")
         start.require_step(1 / (6 * start.L))
         return (divergence + 1.5 * (distances + 2 * from_h) / m) / 2**epochs
-    beta, ask = (float(each[0]) for each in g.first(counts))
+    beta, ask = float(np.ravel(g.momentum)[0]), float(np.ravel(g.ask)[0])
     m, total, w = counts[0] / g.batch if length is None else length, distances, np.inf
     for s in range(epochs):
         start.require_step(ask * (1 - beta) / (beta * (1 + ask * (1 - beta)) * start.L))

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
@@ -28,9 +29,9 @@ class ASVRG:
     epoch. `momentum` is beta_1, `ask` p_1, `length` m; each node counts its own epochs.
 
     floor=None, the default, keeps beta where it starts, so nothing stalls, nothing is restarted:
-    beta = sqrt(K_i / (1000 batch)) within [0.1, 0.5] (Katyusha's sqrt(K mu / 3 L) for an assumed
-    condition number of 333), p = 1/2, epochs of m = K_i / batch rounds: one takes off at best a
-    share beta of the error, so the printed K_i / beta rounds are too many where rounds are scarce.
+    beta = sqrt(K_i mu / batch) within [0.1, 0.5] with mu = max(ridge / (3 L_i), 1e-4) (Katyusha's,
+    with what convexity is known or usual), p = 1/2, epochs of m = K_i / batch rounds: one takes
+    off at best a share beta of the error, so the printed K_i / beta rounds are too many.
     eta = 3 p / (2 beta L); from 2 p / (beta L) on the coin would be unstable in mean square.
 
     floor=0.0 is the paper's: beta_1 = 1/2, p_s = beta_s, epochs of m / beta_s rounds with m = K_i,
@@ -51,35 +52,36 @@ class ASVRG:
     def words(self) -> int:
         return self.batch + 1
 
-    def first(self, counts: Any) -> tuple[Any, Any]:
-        """(v,) beta_1 and p_1 of nodes with so many samples."""
-        steady, zero = self.floor is None, 0.0 * counts
-        guess = ((counts / (1000.0 * self.batch)) ** 0.5).clip(0.1, 0.5) if steady else 0.5
-        beta = zero + (guess if self.momentum is None else self.momentum)
-        follow = 0.5 if steady else beta
-        return beta, zero + (follow if self.ask is None else self.ask)
+    def tuned(self, s: Smoothness) -> "ASVRG":
+        """With beta_1 and p_1 in numbers, one per node."""
+        beta, ask = self.momentum, self.ask
+        if beta is None and self.floor is None:
+            convexity = np.maximum(s.ridge / (3 * s.expected(self.batch)), 1e-4)
+            beta = np.sqrt(s.counts * convexity / self.batch).clip(0.1, 0.5)
+        beta = np.broadcast_to(0.5 if beta is None else beta, s.counts.shape)
+        ask = (0.5 if self.floor is None else beta) if ask is None else ask
+        return replace(self, momentum=beta, ask=np.broadcast_to(ask, s.counts.shape))
 
     def auto_step(self, s: Smoothness) -> np.ndarray:
-        beta, ask = self.first(s.counts)
-        return np.asarray(1.5 * ask / (beta * s.expected(self.batch)))
+        now = self.tuned(s)
+        return np.asarray(1.5 * now.ask / (now.momentum * s.expected(self.batch)))
 
     def theory_step(self, s: Smoothness) -> np.ndarray:
         return 2 / (5 * s.sample)
 
     def init(self, p: Block, Y: Array) -> Memory:
-        beta, ask = (a.astype(Y.dtype) for a in self.first(p.counts))
         # the starting point is none of the epoch's: it is taken away here, added below
-        m = Momentum(Y, -Y, jnp.full_like(p.counts, -1), beta, ask)
+        m = Momentum(Y, -Y, jnp.full_like(p.counts, -1), self.momentum, self.ask)
         return remember(p, Y, keep_table=p.loss.linear)._replace(extra=m)
 
     def __call__(self, p: Block, Y: Array, m: Memory, words: Array) -> tuple[Array, Memory]:
         e: Momentum = m.extra
         total, done = e.total + self.point(m, Y), e.done + 1
         steady = self.floor is None
-        usual = p.counts / (self.batch if steady else 1)
-        length = usual if self.length is None else self.length
+        length = p.counts / (self.batch if steady else 1) if self.length is None else self.length
         over = done >= jnp.ceil(length if steady else length / e.beta)
-        m = retake(p, m, mean := total / jnp.maximum(done, 1).astype(Y.dtype)[:, None], over)
+        mean = total / jnp.maximum(done, 1).astype(Y.dtype)[:, None]
+        m = retake(p, m, mean, over)
         beta = jnp.where(over, self.decayed(e.beta), e.beta)
         ask = e.ask * (beta / e.beta)
         center, total = jnp.where(over[:, None], mean, e.center), jnp.where(over[:, None], 0, total)

@@ -74,9 +74,11 @@ class PrimalDual:
 
     def prepare(self, problem: "Problem", graph: "Graph") -> tuple["PrimalDual", dict[str, Any]]:
         """This method with its steps in numbers, and the weights of the edges."""
-        eta = local_steps(self.eta, self.gradient, problem)
+        tuned = getattr(self.gradient, "tuned", None)
+        gradient = self.gradient if tuned is None else tuned(problem.smoothness)
+        eta = local_steps(self.eta, gradient, problem)
         rho = dual_weights(self.rho, eta, graph)
-        return replace(self, eta=eta[:, None], rho=None), {"rho": rho}
+        return replace(self, gradient=gradient, eta=eta[:, None], rho=None), {"rho": rho}
 
     def init(self, p: Block, X: Array, duals: Array | None) -> tuple[Any, tuple[Array, ...]]:
         """duals: (v, n) sums over a node's edges, or None: zero. The edge form takes (e, n)."""
