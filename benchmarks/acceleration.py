@@ -26,7 +26,7 @@ COLOURS = ("#d62728", "#1f77b4", "#17becf", "#2ca02c", "#ff7f0e", "#9467bd", "#8
 
 EPILOG = """\
 The methods, each with the automatic steps of this library unless it says otherwise:
-  asvr-pd                 momentum kept at sqrt(K / 1000), epochs of K rounds, step 3 / (4 beta L)
+  asvr-pd                 momentum kept at sqrt(K mu), epochs of K rounds, step 3 / (4 beta L)
   saga-pd, svr-pd         no momentum, steps that are safe for every loss
   saga-pd, step 1/L       three times saga-pd's own: it often works, a tuned SAGA is the one to beat
   asvr-pd, floor 0.2      the paper's schedule, its momentum kept at 0.2 or above, step 3 / (2 L)

@@ -35,7 +35,7 @@ def build(V: int, E: int, K: int, n: int) -> tuple[ew.Problem, ew.Graph]:
 
 
 def literal_saga(problem: ew.Problem, graph: ew.Graph, rounds: int) -> float:
-    """Seconds per round of SAGA-PD as the paper prints it: a dual per directed edge, node by node."""
+    """Seconds per round of SAGA-PD as printed: a dual per directed edge, node by node."""
     V, n = problem.nodes, problem.size
     rng = np.random.default_rng(0)
     eta, rho = 1.0, 0.2

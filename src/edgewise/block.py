@@ -24,17 +24,16 @@ class Links(NamedTuple):
     total: Any  # (v, 1) sum of rho over a node's edges, or None
     slots: Any  # (v, d) the node's edges, padded with e; None where degrees are too uneven for that
 
-    def gather(self, messages: Array) -> Array:
+    def gather(self, messages: Array, nodes: int) -> Array:
         """(e, n) messages, one per edge -> (v, n) their sum at each node."""
         if self.slots is None:
-            owners = self.total.shape[0]
-            return jax.ops.segment_sum(messages, self.owner, owners, indices_are_sorted=True)
+            return jax.ops.segment_sum(messages, self.owner, nodes, indices_are_sorted=True)
         return sum_slots(self.slots, messages)
 
     def pull(self, kind: str, own: Array, heard: Array) -> Array:
         """sum_j w_ij (x_j - x_i) from the (e, n) vectors heard: zero at consensus, exactly."""
         weight = getattr(self, kind)[:, None]
-        return self.gather(weight * (heard - own[self.owner]))
+        return self.gather(weight * (heard - own[self.owner]), own.shape[0])
 
 
 def sum_slots(slots: Array, messages: Array) -> Array:

@@ -6,7 +6,7 @@ import numpy as np
 
 MEMORY = 15  # steps that Anderson's acceleration looks back on
 NEWTON_EVERY = 20  # other steps between two attempts at Newton's
-PATIENCE = 1000  # steps without any progress after which rounding is taken to be reached
+PATIENCE = 1000  # steps without progress after which rounding is taken to be reached
 
 Vector = np.ndarray
 
@@ -23,18 +23,19 @@ def fixed_point(
     """z with |displacement(z)| <= tol, or the best there is, and the steps that it took.
 
     Between attempts at semismooth Newton steps, steps of the plain map z + displacement(z) are
-    taken, accelerated. A Newton step must make the displacement smaller and `merit`, which is
-    least at the solution, no larger: far out, where everything is flat, the displacement alone
-    would lead astray.
+    taken, accelerated. A Newton step must make `merit`, which is least at the solution, clearly
+    smaller, or the displacement smaller and merit no larger: far out, where everything is flat,
+    the displacement alone would lead astray.
     """
     move = displacement(z)
     best, best_z, stuck, due = np.inf, z, 0, 0
+    near = 1e-6 * float(np.linalg.norm(move))
     for k in range(iterations):
         size = float(np.linalg.norm(move))
         stuck = 0 if size < 0.999 * best else stuck + 1
         if size < best:
             best, best_z = size, z
-        if best <= tol or stuck > PATIENCE:
+        if best <= tol or (stuck > PATIENCE and best < near):
             return best_z, k
         found = None
         if k >= due:
@@ -56,15 +57,16 @@ def newton(
 ) -> tuple[Vector, Vector] | None:
     """Newton's step on the displacement, or a shorter one, or None where none is good."""
     try:
-        step = np.linalg.solve(J - 1e-13 * np.eye(len(z)), -move)
+        step = np.linalg.solve(J, -move)
     except np.linalg.LinAlgError:
         return None
     height = merit(z)
-    for damping in (1.0, 0.3, 0.1):
+    for damping in (1.0, 0.3, 0.1, 0.03, 0.01):
         new = z + damping * step
         new_move = displacement(new)
         smaller = np.linalg.norm(new_move) < 0.9 * np.linalg.norm(move)
-        if smaller and merit(new) <= height + 1e-13 * abs(height):
+        drop = (height - merit(new)) / (abs(height) + 1e-300)
+        if drop > 1e-8 or (smaller and drop >= -1e-13):
             return new, new_move
     return None
 

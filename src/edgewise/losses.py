@@ -65,12 +65,13 @@ class Logistic:
 
     def divergence(self, z: Array, y: Array, at: Array) -> Array:
         """Bregman divergence of the loss from `at` to z, without losing digits near zero."""
-        p = jax.nn.sigmoid(at)  # the same for either label
-        step = z - at
-        odds = jnp.where(step > 0, 1 - p, p)
-        wide = jnp.log1p(odds * jnp.expm1(-jnp.abs(step))) + odds * jnp.abs(step)
-        series = p * (1 - p) * step**2 * (0.5 + (1 - 2 * p) * step / 6)
-        return jnp.where(jnp.abs(step) < 1e-4, series, wide)
+        p, q = jax.nn.sigmoid(at), jax.nn.sigmoid(-at)  # the same for either label
+        step, far = z - at, jnp.abs(z - at)
+        odds, rest = jnp.where(step > 0, q, p), jnp.where(step > 0, p, q)
+        series = p * q * step**2 * (0.5 + (q - p) * step / 6)
+        middle = jnp.log1p(odds * jnp.expm1(-far)) + odds * far
+        wide = jnp.log(rest + odds * jnp.exp(-far)) + odds * far
+        return jnp.where(far < 1e-4, series, jnp.where((far > 1) & (odds > 0.5), wide, middle))
 
     def curvature(self) -> float:
         return 0.25

@@ -58,7 +58,7 @@ def measure(
         apart = X - target.x
         at_optimum = p.penalty.value(jnp.broadcast_to(target.x, X.shape))
         from_h = h - at_optimum - (target.subgradients * apart).sum(1)
-        report["bregman"] = (divergences(p, X, target) + jnp.maximum(from_h, 0)).sum()
+        report["bregman"] = jnp.maximum(divergences(p, X, target) + from_h, 0).sum()
     return report
 
 

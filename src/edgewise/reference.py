@@ -1,5 +1,6 @@
 """The centralised answer, to high accuracy: all data in one place, no network."""
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,6 +122,12 @@ def _solve(problem: Problem, tol: float, iterations: int) -> Reference:
         np.tile(x, (len(members), 1)) if len(members) == 1 else z.reshape(zero.shape)
     )
     gap = np.sqrt((share * ((back - again) ** 2).sum(1)).sum())
+    if gap > 1e-6 * scale:
+        warnings.warn(
+            f"the centralised answer has a residual of {problem.nodes * gap / step:.1e}:"
+            " bring the features to a like scale, or give it more iterations=",
+            stacklevel=3,
+        )
     value = penalties.stack(problem.penalty, problem.nodes, problem.size, free=problem.free).value
     h = np.asarray(value(jnp.broadcast_to(x, (problem.nodes, problem.size)))).sum()
     return Reference(

@@ -30,13 +30,12 @@ class Smoothness:
         """(V,) the largest over a node's samples."""
         problem = self._problem
         if not problem.loss.linear:
-            return self._custom + self.ridge
+            return lifted(self._custom + self.ridge)
         norms = squared_row_norms(problem.shards.X) + float(problem.intercept)
         if problem.scale is not None:
             norms = norms * problem.scale
         largest = np.maximum.reduceat(norms, problem.shards.first)
-        floor = np.finfo(np.float64).tiny ** 0.5  # all-zero rows: any step will do
-        return np.maximum(problem.loss.curvature() * largest + self.ridge, floor)
+        return lifted(problem.loss.curvature() * largest + self.ridge)
 
     @cached_property
     def mean(self) -> np.ndarray:
@@ -45,7 +44,9 @@ class Smoothness:
         if not problem.loss.linear:
             return self.sample
         tops = np.array([self._top(i) for i in range(problem.nodes)])
-        return np.minimum(SAFETY * problem.loss.curvature() * tops + self.ridge, self.sample)
+        return lifted(
+            np.minimum(SAFETY * problem.loss.curvature() * tops + self.ridge, self.sample)
+        )
 
     def expected(self, batch: int) -> np.ndarray:
         """(V,) expected smoothness of a batch drawn without replacement: from `sample` for one
@@ -109,7 +110,14 @@ class Smoothness:
                     many(points[0], points[1], np.asarray(d, float), problem.labels[at])
                 )
                 out[i] = (tops * weight).max()
-        return np.maximum(SAFETY * out, np.finfo(np.float64).tiny ** 0.5)
+        return SAFETY * out
+
+
+def lifted(L: np.ndarray) -> np.ndarray:
+    """A node without curvature (all-zero rows) could take any step, but its links could not: it
+    takes the largest L of all."""
+    top = L.max()
+    return np.where(L / max(top, 1e-300) > 1e-6, L, top if top > 0 else 1.0)
 
 
 def squared_row_norms(X: np.ndarray | sp.csr_array) -> np.ndarray:

@@ -25,7 +25,7 @@ from edgewise.reference import Reference, reference
 from edgewise.trace import COLUMNS, Trace
 
 CONVERGED = 1e-6  # the residual that counts as converged where no tol was given
-RUNAWAY = 1e8  # growth of the models' norm that counts as divergence
+RUNAWAY = 1e8  # growth of the residual that counts as divergence
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,12 @@ solve_reference = reference
 
 
 def check(problem: Problem, graph: Graph, method: Any, rounds: int, record_every: int) -> None:
-    for name in ("prepare", "init", "step", "hears"):
+    for name in ("prepare", "init", "hears", "phases", "words", "answer", "duals"):
         if not hasattr(method, name):
-            raise MethodError(f"{method!r} is no method: use a name from edgewise.methods()")
+            raise MethodError(
+                f"{method!r} is no method, it has no {name!r}: use a name from edgewise.methods(), "
+                "or see docs/adding-a-method.md"
+            )
     if graph.nodes != problem.nodes:
         raise ProblemError(
             f"the graph has {graph.nodes} nodes, the problem {problem.nodes} shards: "
@@ -197,20 +200,15 @@ class Run:
         return self.result(reason, tol)
 
     def advance(self, rounds: int) -> None:
+        """At least so many rounds: a step of several phases is taken whole."""
+        phases = len(self.method.phases)
+        rounds = -(-rounds // phases) * phases
         self.carry, spent = self.simulator.advance(self.carry, self.round, rounds)
         self.round, self.seconds = self.round + rounds, self.seconds + spent
 
     def record(self) -> None:
         X, duals = (a.astype(np.float64) for a in self.simulator.view(self.carry))
-        report = measure(
-            self.block64,
-            X,
-            duals,
-            self.target,
-            self.ends,
-            jnp.asarray(self.problem.smoothness.sample),
-            self.problem.same_penalty,
-        )
+        report = self.measured(X, duals)
         vectors = self.round * 2 * len(self.graph.edges) * len(self.method.hears)
         memory = self.carry[0].memory
         row = {
@@ -224,10 +222,28 @@ class Run:
         }
         self.rows.append([row[c] for c in COLUMNS])
 
+    def measured(self, X: jax.Array, duals: jax.Array) -> dict[str, jax.Array]:
+        return measure(
+            self.block64,
+            X,
+            duals,
+            self.target,
+            self.ends,
+            jnp.asarray(self.problem.smoothness.sample),
+            self.problem.same_penalty,
+        )
+
     def diverged(self) -> bool:
         residual = COLUMNS.index("residual")
-        first, last = self.rows[0][residual], self.rows[-1][residual]
-        return not np.isfinite(last) or last > RUNAWAY * max(first, 1e-300)
+        last = self.rows[-1][residual]
+        if not np.isfinite(last):
+            return True
+        if last <= RUNAWAY * self.rows[0][residual]:
+            return False
+        plain = jnp.asarray(
+            self.starting_models(None), np.float64
+        )  # the run began near the optimum
+        return last > RUNAWAY * float(self.measured(plain, jnp.zeros_like(plain))["residual"])
 
     def result(self, reason: str, tol: float | None) -> Result:
         X, duals = (np.asarray(a, np.float64) for a in self.simulator.view(self.carry))

@@ -216,8 +216,11 @@ def epoch_bound(start: Start, epochs: int, tight: bool = True) -> float:
             raise MethodError("the bound needs epochs that double: set longest=10**9 and stop=0")
         start.require_step(1 / (6 * start.L))
         return (divergence + 1.5 * (distances + 2 * from_h) / m) / 2**epochs
+    if np.ptp(g.momentum) > 0 or np.ptp(g.ask) > 0:
+        raise MethodError("momentum differs between nodes: give one momentum= and one ask=")
     beta, ask = float(np.ravel(g.momentum)[0]), float(np.ravel(g.ask)[0])
-    m, total, w = counts[0] / g.batch if length is None else length, distances, np.inf
+    usual = counts[0] / (g.batch if g.floor is None else 1)
+    m, total, w = usual if length is None else length, distances, np.inf
     for s in range(epochs):
         start.require_step(ask * (1 - beta) / (beta * (1 + ask * (1 - beta)) * start.L))
         before, w = w, 2 * np.ceil(m if g.floor is None else m / beta) / beta

@@ -102,7 +102,8 @@ class Trace:
 
         if ax is None:
             ax = plt.subplots(figsize=(6, 4), layout="constrained")[1]
-        ax.semilogy(self[x], np.abs(self[y]), label=self.meta.get("method"))
+        heights = np.abs(self[y])
+        ax.semilogy(self[x], np.where(heights > 0, heights, np.nan), label=self.meta.get("method"))
         ax.set_xlabel(LABELS[x])
         ax.set_ylabel(LABELS[y])
         ax.grid(alpha=0.3)

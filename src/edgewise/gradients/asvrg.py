@@ -37,7 +37,6 @@ class ASVRG:
     floor=0.0 is the paper's: beta_1 = 1/2, p_s = beta_s, epochs of m / beta_s rounds with m = K_i,
     beta <- max(floor, (sqrt(beta^4 + 4 beta^2) - beta^2) / 2), and eta="theory", 2 / (5 L). Its
     experiments start from momentum=0.99, ask=0.2; how p goes on is not said: here p ~ beta.
-
     Not for strongly convex problems (SAGA needs fewer calls), nor for exact zeros: x is a mean.
     """
 
@@ -83,13 +82,13 @@ class ASVRG:
         mean = total / jnp.maximum(done, 1).astype(Y.dtype)[:, None]
         m = retake(p, m, mean, over)
         beta = jnp.where(over, self.decayed(e.beta), e.beta)
-        ask = e.ask * (beta / e.beta)
         center, total = jnp.where(over[:, None], mean, e.center), jnp.where(over[:, None], 0, total)
-        m = m._replace(extra=Momentum(center, total, jnp.where(over, 0, done), beta, ask))
+        ask, done = e.ask * (beta / e.beta), jnp.where(over, 0, done)
+        m = m._replace(extra=Momentum(center, total, done, beta, ask))
         pick, X = p.pick(words[:, 1:]), self.point(m, Y)
-        hit = coin(words[:, 0], ask)
+        hit = coin(words[:, 0], m.extra.ask)
         delta = p.spread(pick, weighted(pick, change(p, m, X, pick)[1]))
-        G = (hit / ask)[:, None] * delta + m.mean + p.ridge(X)
+        G = (hit / m.extra.ask)[:, None] * delta + m.mean + p.ridge(X)
         return G, m._replace(calls=m.calls + 2 * pick.batch * hit)
 
     def decayed(self, beta: Array) -> Array:

@@ -8,20 +8,47 @@ from edgewise.errors import UnknownName
 from edgewise.gradients import ASVRG, LSVRG, SAGA, SEGA, SGD, SVRG, FiniteDifference, Full
 from edgewise.methods.primal_dual import PrimalDual
 
-CATALOGUE: dict[str, tuple[Callable[[], Any], str]] = {
-    "pd": (lambda: Full(), "exact gradients: few samples per node, or a yardstick"),
+CATALOGUE: dict[str, tuple[Callable[[], PrimalDual], str]] = {
+    "pd": (
+        lambda: PrimalDual(Full()),
+        "exact gradients: few samples per node, or a yardstick",
+    ),
     "spd": (
-        lambda: SGD(),
+        lambda: PrimalDual(SGD()),
         "plain stochastic gradients, also from a stream; stops at a noise floor",
     ),
-    "saga-pd": (lambda: SAGA(), "the one to try first: one call a round, one number per sample"),
-    "svr-pd": (lambda: SVRG(), "SVRG++ epochs that double: no table needed for custom losses"),
-    "svr-pd-es": (lambda: SVRG(stop=0.05), "the same, epochs end early when progress is small"),
-    "lsvr-pd": (lambda: LSVRG(), "loopless SVRG: a coin instead of epochs"),
-    "asvr-pd": (lambda: ASVRG(), "accelerated, for convex problems without strong convexity"),
-    "asvr-pd-paper": (lambda: ASVRG(floor=0.0), "the same as printed: its momentum decays"),
-    "sk-pd": (lambda: SEGA(), "one gradient coordinate a round"),
-    "sk-pd-fd": (lambda: SEGA(FiniteDifference()), "one coordinate a round from function values"),
+    "saga-pd": (
+        lambda: PrimalDual(SAGA()),
+        "the one to try first: one call a round, one number per sample",
+    ),
+    "svr-pd": (
+        lambda: PrimalDual(SVRG()),
+        "SVRG++ epochs that double: no table needed for custom losses",
+    ),
+    "svr-pd-es": (
+        lambda: PrimalDual(SVRG(stop=0.05)),
+        "the same, epochs end early when progress is small: often the fewest rounds",
+    ),
+    "lsvr-pd": (
+        lambda: PrimalDual(LSVRG()),
+        "loopless SVRG: a coin instead of epochs",
+    ),
+    "asvr-pd": (
+        lambda: PrimalDual(ASVRG()),
+        "accelerated: for ill-conditioned problems without strong convexity",
+    ),
+    "asvr-pd-paper": (
+        lambda: PrimalDual(ASVRG(floor=0.0), eta="theory", rho="theory"),
+        "the same as printed, with its own steps: the momentum decays and it stalls",
+    ),
+    "sk-pd": (
+        lambda: PrimalDual(SEGA()),
+        "one gradient coordinate a round",
+    ),
+    "sk-pd-fd": (
+        lambda: PrimalDual(SEGA(FiniteDifference())),
+        "one coordinate a round from function values; stops at a rounding floor",
+    ),
 }
 
 
@@ -35,10 +62,6 @@ def make(method: Any, eta: Any = None, rho: Any = None) -> Any:
     if isinstance(method, str):
         if method not in CATALOGUE:
             raise UnknownName("method", method, CATALOGUE)
-        return PrimalDual(
-            CATALOGUE[method][0](),
-            eta="auto" if eta is None else eta,
-            rho="auto" if rho is None else rho,
-        )
+        method = CATALOGUE[method][0]()
     changes = {k: v for k, v in (("eta", eta), ("rho", rho)) if v is not None}
     return replace(method, **changes) if changes else method

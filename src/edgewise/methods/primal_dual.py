@@ -103,7 +103,7 @@ class PrimalDual:
             R = degree * (X - s.X) - u
             return NodeState(X, S, R, jnp.full_like(s.gain, 2), memory), (X,)
         heard = inbox[0]
-        X = p.penalty.prox(gamma * (s.X / self.eta - G + p.links.gather(heard)), gamma)
+        X = p.penalty.prox(gamma * (s.X / self.eta - G + p.links.gather(heard, len(s.X))), gamma)
         return EdgeState(X, memory), (2 * p.links.rho[:, None] * X[p.links.owner] - heard,)
 
     def answer(self, s: Any) -> Array:
@@ -119,4 +119,4 @@ class PrimalDual:
         unique: lambda_ij + lambda_ji may change its sign for ever, and x not notice."""
         if self.form == "node":
             return 0.5 * (s.S + s.gain * inbox[0])
-        return 0.5 * links.gather(inbox[0] - outbox[0])
+        return 0.5 * links.gather(inbox[0] - outbox[0], len(s.X))

@@ -51,7 +51,7 @@ def signature(args: Any) -> tuple[Any, ...]:
 
 def compiled(f: Any, args: tuple[Any, ...], unroll: int, options: dict[str, Any]) -> Any:
     """f compiled ahead for these arguments, so that compiling is never timed."""
-    key = (f, unroll, signature(args))
+    key = (f, unroll, tuple(options.items()), signature(args))
     if key not in COMPILED:
         if len(COMPILED) >= MOST_COMPILED:
             COMPILED.pop(next(iter(COMPILED)))  # the oldest
