@@ -5,6 +5,7 @@ from typing import Any
 import jax
 import numpy as np
 import scipy.sparse as sp
+from jax import Array
 
 from edgewise.problem import Problem
 from edgewise.smoothness import POWER_ITERATIONS, SAFETY
@@ -23,15 +24,6 @@ class Smooth:
         self.weight = np.asarray(scale / (counts * problem.nodes), np.float64)
         rows = max(1, CHUNK_NUMBERS // max(problem.size, problem.shards.features, 1))
         self.chunks = [slice(a, a + rows) for a in range(0, problem.shards.samples, rows)]
-        loss = problem.loss
-        if loss.linear:
-            self._slope, self._value = jax.jit(loss.slope), jax.jit(loss.value)
-            self._bend = jax.jit(
-                lambda z, dz, y: jax.jvp(lambda a: loss.slope(a, y), (z,), (dz,))[1]
-            )
-        else:
-            self._slope = jax.jit(jax.vmap(jax.grad(loss.fn), (None, 0, 0)))
-            self._value = jax.jit(jax.vmap(loss.fn, (None, 0, 0)))
 
     def ridge(self, x: np.ndarray) -> np.ndarray:
         inside = np.arange(len(x)) < len(x) - self.problem.free
@@ -53,9 +45,7 @@ class Smooth:
     def value(self, x: np.ndarray) -> float:
         total = 0.0
         for c in self.chunks:
-            first = self._margins(x, c) if self.problem.loss.linear else x
-            extra = () if self.problem.loss.linear else (self._dense(c),)
-            each = self._value(first, *extra, self.problem.labels[c])
+            each = values(self.problem.loss, *self._at(x, c))
             total += float(self.weight[c] @ np.asarray(each))
         return total + 0.5 * float(x @ self.ridge(x))
 
@@ -76,7 +66,7 @@ class Smooth:
             X = np.column_stack([X, np.ones(len(X))]) if problem.free else X
             for c in range(C):
                 along = np.ones_like(z) if C == 1 else np.broadcast_to(np.eye(C)[c], z.shape)
-                bend = np.asarray(self._bend(z, along, y)).reshape(len(z), C)
+                bend = np.asarray(bends(problem.loss, z, along, y)).reshape(len(z), C)
                 for d in range(C):
                     H[np.ix_(own[d], own[c])] += (X.T * (self.weight[cut] * bend[:, d])) @ X
         return H
@@ -101,14 +91,18 @@ class Smooth:
         return SAFETY * problem.loss.curvature() * top + float(problem.loss.ridge) + 1e-300
 
     def _part(self, x: np.ndarray, c: slice, weight: np.ndarray) -> np.ndarray:
-        y = self.problem.labels[c]
+        s = np.asarray(slopes(self.problem.loss, *self._at(x, c)))
         if not self.problem.loss.linear:
-            return weight @ np.asarray(self._slope(x, self._dense(c), y))
-        s = np.asarray(self._slope(self._margins(x, c), y))
+            return weight @ s
         s = (s.T * weight).T
         X = self._rows(c)
         flat = np.asarray((X.T @ s).T).ravel()
         return np.append(flat, s.sum(0)) if self.problem.free else flat
+
+    def _at(self, x: np.ndarray, c: slice) -> tuple[np.ndarray, ...]:
+        """What the loss of these samples at x depends on."""
+        y = self.problem.labels[c]
+        return (self._margins(x, c), y) if self.problem.loss.linear else (x, self._dense(c), y)
 
     def _margins(self, x: np.ndarray, c: slice) -> np.ndarray:
         outputs, free = self.problem.loss.outputs, self.problem.free
@@ -126,3 +120,18 @@ class Smooth:
     def _dense(self, c: slice) -> np.ndarray:
         X = self._rows(c)
         return X.toarray() if isinstance(X, sp.csr_array) else np.asarray(X)
+
+
+@jax.jit
+def values(loss: Any, *at: Array) -> Array:
+    return loss.value(*at) if loss.linear else jax.vmap(loss.fn, (None, 0, 0))(*at)
+
+
+@jax.jit
+def slopes(loss: Any, *at: Array) -> Array:
+    return loss.slope(*at) if loss.linear else jax.vmap(jax.grad(loss.fn), (None, 0, 0))(*at)
+
+
+@jax.jit
+def bends(loss: Any, z: Array, along: Array, y: Array) -> Array:
+    return jax.jvp(lambda a: loss.slope(a, y), (z,), (along,))[1]

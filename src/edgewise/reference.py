@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from edgewise import penalties
 from edgewise.central import MOST_UNKNOWNS, Smooth
@@ -49,13 +50,12 @@ def _solve(problem: Problem, tol: float, iterations: int) -> Reference:
     smooth = Smooth(problem)
     members, group_of = groups(problem)
     share = np.bincount(group_of, minlength=len(members)) / problem.nodes
-    proxes = [jax.jit(penalties.stack(h, 1, problem.size, free=problem.free).prox) for h in members]
-    slopes = [jax.jit(jax.jacfwd(f)) for f in proxes]
+    block = penalties.stack(members, len(members), problem.size, free=problem.free)
     step = 1 / smooth.lipschitz()
+    steps = np.full((len(members), 1), step)
 
     def prox(y: np.ndarray) -> np.ndarray:
-        t = np.full((1, 1), step)
-        return np.stack([np.asarray(f(row[None], t))[0] for f, row in zip(proxes, y, strict=True)])
+        return np.asarray(prox_of(block, y, steps))
 
     def forward(z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         x = share @ z
@@ -77,24 +77,19 @@ def _solve(problem: Problem, tol: float, iterations: int) -> Reference:
             return None
         eye = np.eye(problem.size)
         shared = 2 * eye - step * H
+        P = np.asarray(prox_slopes(block, y, steps))
         rows = []
-        for g, row in enumerate(y):
-            P = np.asarray(slopes[g](row[None], np.full((1, 1), step)))[0, :, 0, :]
-            blocks = [
-                w * (P @ shared - eye) - (P if g == other else 0) for other, w in enumerate(share)
-            ]
+        for g in range(len(members)):
+            blocks = [w * (P[g] @ shared - eye) for w in share]
+            blocks[g] = blocks[g] - P[g]
             rows.append(np.concatenate(blocks, 1))
         return np.concatenate(rows, 0)
-
-    values = [
-        jax.jit(penalties.stack(h, 1, problem.size, free=problem.free).value) for h in members
-    ]
 
     def merit(flat: np.ndarray) -> float:
         """The objective, with the copies' disagreement at a price above that of their duals."""
         _, y, inner = forward(flat.reshape(len(members), -1))
         middle = share @ inner
-        h = sum(w * float(f(p[None])[0]) for w, f, p in zip(share, values, inner, strict=True))
+        h = share @ np.asarray(value_of(block, inner))
         price = 2 * np.linalg.norm((y - inner) / step, axis=1).max()
         apart = np.sqrt(share @ ((inner - middle) ** 2).sum(1))
         return float(smooth.value(middle) + h + price * apart)
@@ -138,6 +133,26 @@ def _solve(problem: Problem, tol: float, iterations: int) -> Reference:
         np.array(subgradients),
         spent,
     )
+
+
+@jax.jit
+def prox_of(block: Any, Y: Array, t: Array) -> Array:
+    return block.prox(Y, t)
+
+
+@jax.jit
+def value_of(block: Any, Y: Array) -> Array:
+    return block.value(Y)
+
+
+@jax.jit
+def prox_slopes(block: Any, Y: Array, t: Array) -> Array:
+    """(m, n, n) the Jacobian of each row's prox."""
+
+    def along(e: Array) -> Array:
+        return jax.jvp(lambda y: block.prox(y, t), (Y,), (jnp.broadcast_to(e, Y.shape),))[1]
+
+    return jax.vmap(along)(jnp.eye(Y.shape[1])).transpose(1, 2, 0)
 
 
 def groups(problem: Problem) -> tuple[list[Any], np.ndarray]:

@@ -41,7 +41,7 @@ CPU_OPTIONS = {
 }
 MOST_NOISE = 1 << 22  # random words in memory at a time
 COMPILED: dict[Any, Any] = {}
-MOST_COMPILED = 256
+MOST_COMPILED = 64
 
 
 def signature(args: Any) -> tuple[Any, ...]:

@@ -1,0 +1,14 @@
+"""Compiled programs are dropped after every file: each keeps memory maps, and a process may only
+have so many (Linux: 65,530), after which XLA crashes."""
+
+import jax
+import pytest
+
+from edgewise.network import simulated
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forget_programs():
+    yield
+    simulated.COMPILED.clear()
+    jax.clear_caches()
