@@ -8,7 +8,7 @@ import pytest
 import edgewise as ew
 from edgewise import theory
 from edgewise.errors import MethodError, UnknownName
-from edgewise.methods import CATALOGUE
+from edgewise.methods import make
 from edgewise.network.simulated import Simulator
 
 NODES, SAMPLES, SIZE = 6, 12, 5
@@ -49,7 +49,7 @@ CASES += [("saga-pd", UNEQUAL)]
 @pytest.mark.parametrize(("name", "rho"), CASES)
 def test_the_mean_divergence_stays_below_the_bound(name, rho, kind):
     problem, rounds = PROBLEMS[kind], 500
-    method = ew.PrimalDual(CATALOGUE[name][0](), eta="theory", rho=rho)
+    method = make(name, "theory", rho)
     runs = [
         ew.solve(problem, GRAPH, method, rounds=rounds, seed=seed, record_every=1).trace["bregman"]
         for seed in range(2)

@@ -67,11 +67,12 @@ class Logistic:
         """Bregman divergence of the loss from `at` to z, without losing digits near zero."""
         p, q = jax.nn.sigmoid(at), jax.nn.sigmoid(-at)  # the same for either label
         step, far = z - at, jnp.abs(z - at)
-        odds, rest = jnp.where(step > 0, q, p), jnp.where(step > 0, p, q)
+        odds, toward = jnp.where(step > 0, q, p), jnp.where(step > 0, at, -at)
         series = p * q * step**2 * (0.5 + (q - p) * step / 6)
-        middle = jnp.log1p(odds * jnp.expm1(-far)) + odds * far
-        wide = jnp.log(rest + odds * jnp.exp(-far)) + odds * far
-        return jnp.where(far < 1e-4, series, jnp.where((far > 1) & (odds > 0.5), wide, middle))
+        middle = jnp.log1p(odds * jnp.expm1(-far))
+        wide = jnp.logaddexp(jax.nn.log_sigmoid(toward), jax.nn.log_sigmoid(-toward) - far)
+        rise = jnp.where((far > 1) & (odds > 0.5), wide, middle) + odds * far
+        return jnp.where(far < 1e-4, series, rise)
 
     def curvature(self) -> float:
         return 0.25
