@@ -46,16 +46,34 @@ def numbers(y: np.ndarray, kind: str) -> tuple[np.ndarray, None]:
     return np.asarray(y, np.float64), None
 
 
-@pytree()
-class Logistic:
-    """log(1 + exp(-y z)), labels -1 and 1 (any two labels are mapped, the larger one to 1)."""
+class Linear:
+    """What the generalised linear losses share."""
 
-    ridge: Any = 0.0
     linear: ClassVar[bool] = True
-    outputs: ClassVar[int] = 1
+    outputs: int = 1
+    ridge: Any
 
     def __post_init__(self) -> None:
         require_not_negative(self, ridge=self.ridge)
+
+    def value(self, z: Array, y: Array) -> Array:
+        raise NotImplementedError
+
+    def slope(self, z: Array, y: Array) -> Array:
+        raise NotImplementedError
+
+    def divergence(self, z: Array, y: Array, at: Array) -> Array:
+        """Bregman divergence of the loss from margin `at` to z."""
+        along = self.slope(at, y) * (z - at)
+        along = along.sum(-1) if along.ndim > y.ndim else along
+        return self.value(z, y) - self.value(at, y) - along
+
+
+@pytree()
+class Logistic(Linear):
+    """log(1 + exp(-y z)), labels -1 and 1 (any two labels are mapped, the larger one to 1)."""
+
+    ridge: Any = 0.0
 
     def value(self, z: Array, y: Array) -> Array:
         return jax.nn.softplus(-y * z)
@@ -64,7 +82,7 @@ class Logistic:
         return -y * jax.nn.sigmoid(-y * z)
 
     def divergence(self, z: Array, y: Array, at: Array) -> Array:
-        """Bregman divergence of the loss from `at` to z, without losing digits near zero."""
+        """As for every loss, but without losing digits near zero or far out."""
         p, q = jax.nn.sigmoid(at), jax.nn.sigmoid(-at)  # the same for either label
         step, far = z - at, jnp.abs(z - at)
         odds, toward = jnp.where(step > 0, q, p), jnp.where(step > 0, at, -at)
@@ -82,15 +100,10 @@ class Logistic:
 
 
 @pytree()
-class Squared:
+class Squared(Linear):
     """(z - y)^2 / 2."""
 
     ridge: Any = 0.0
-    linear: ClassVar[bool] = True
-    outputs: ClassVar[int] = 1
-
-    def __post_init__(self) -> None:
-        require_not_negative(self, ridge=self.ridge)
 
     def value(self, z: Array, y: Array) -> Array:
         return 0.5 * (z - y) ** 2
@@ -109,13 +122,11 @@ class Squared:
 
 
 @pytree()
-class Huber:
+class Huber(Linear):
     """r^2 / 2 where |r| <= delta, else delta |r| - delta^2 / 2, with r = z - y."""
 
     delta: Any = 1.0
     ridge: Any = 0.0
-    linear: ClassVar[bool] = True
-    outputs: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         require_not_negative(self, ridge=self.ridge, delta=self.delta)
@@ -129,9 +140,6 @@ class Huber:
     def slope(self, z: Array, y: Array) -> Array:
         return jnp.clip(z - y, -self.delta, self.delta)
 
-    def divergence(self, z: Array, y: Array, at: Array) -> Array:
-        return generic_divergence(self, z, y, at)
-
     def curvature(self) -> float:
         return 1.0
 
@@ -140,13 +148,11 @@ class Huber:
 
 
 @pytree()
-class SmoothedHinge:
+class SmoothedHinge(Linear):
     """The hinge max(0, 1 - y z), its corner rounded by a parabola of the given width."""
 
     width: Any = 0.5
     ridge: Any = 0.0
-    linear: ClassVar[bool] = True
-    outputs: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         require_not_negative(self, ridge=self.ridge, width=self.width)
@@ -161,9 +167,6 @@ class SmoothedHinge:
     def slope(self, z: Array, y: Array) -> Array:
         return -y * jnp.clip(1 - y * z, 0, self.width) / self.width
 
-    def divergence(self, z: Array, y: Array, at: Array) -> Array:
-        return generic_divergence(self, z, y, at)
-
     def curvature(self) -> float:
         return 1.0 / float(self.width)
 
@@ -172,15 +175,11 @@ class SmoothedHinge:
 
 
 @pytree("outputs")
-class Multinomial:
+class Multinomial(Linear):
     """log(sum_c exp z_c) - z_y over C classes; the model is C rows of weights, flattened."""
 
     ridge: Any = 0.0
     outputs: int = 0  # C, which Problem fills in from the labels
-    linear: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        require_not_negative(self, ridge=self.ridge)
 
     def value(self, z: Array, y: Array) -> Array:
         picked = jnp.take_along_axis(z, y[..., None].astype(jnp.int32), -1)[..., 0]
@@ -190,9 +189,6 @@ class Multinomial:
         own = y[..., None] == jnp.arange(z.shape[-1])
         return jax.nn.softmax(z, -1) - own.astype(z.dtype)
 
-    def divergence(self, z: Array, y: Array, at: Array) -> Array:
-        return generic_divergence(self, z, y, at)
-
     def curvature(self) -> float:
         return 0.5
 
@@ -201,12 +197,6 @@ class Multinomial:
         if len(classes) < 2:
             raise DataError(f"all labels are {classes[0]!r}: Multinomial needs two or more classes")
         return codes.astype(np.float64), classes
-
-
-def generic_divergence(loss: Any, z: Array, y: Array, at: Array) -> Array:
-    along = loss.slope(at, y) * (z - at)
-    along = along.sum(-1) if along.ndim > y.ndim else along
-    return loss.value(z, y) - loss.value(at, y) - along
 
 
 @pytree("fn", "smoothness", "size")

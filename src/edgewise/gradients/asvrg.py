@@ -6,7 +6,7 @@ import numpy as np
 from jax import Array
 
 from edgewise.block import Block
-from edgewise.gradients.memory import Memory, change, coin, remember, retake, weighted
+from edgewise.gradients.memory import Batched, Memory, change, coin, remember, retake, weighted
 from edgewise.pytree import pytree
 from edgewise.smoothness import Smoothness
 
@@ -20,7 +20,7 @@ class Momentum(NamedTuple):
 
 
 @pytree("batch")
-class ASVRG:
+class ASVRG(Batched):
     """Accelerated SVRG with negative momentum (paper, Algorithm 5; after Shang et al. 2018).
 
     The method's iterate is y; the gradient is asked for, and the answer is, at

@@ -5,11 +5,11 @@ from jax import Array
 
 from edgewise.block import Block
 from edgewise.gradients.memory import (
+    Batched,
     Memory,
     change,
     coin,
     remember,
-    require_batch,
     retake,
     weighted,
 )
@@ -18,7 +18,7 @@ from edgewise.smoothness import Smoothness
 
 
 @pytree("batch")
-class LSVRG:
+class LSVRG(Batched):
     """Loopless SVRG (Kovalev, Horvath, Richtarik 2019): a coin per node decides on a new snapshot.
 
     g = grad f(x, k) - grad f(s, k) + grad f(s); then s <- x with probability 1/K_i. Two calls per
@@ -28,9 +28,6 @@ class LSVRG:
 
     batch: int = 1
     exact: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        require_batch(self)
 
     @property
     def words(self) -> int:

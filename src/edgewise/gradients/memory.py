@@ -9,11 +9,19 @@ from edgewise.block import Block, Pick, match
 from edgewise.errors import MethodError
 
 
-def require_batch(estimator: Any) -> None:
-    if not isinstance(estimator.batch, int) or estimator.batch < 1:
-        raise MethodError(
-            f"{type(estimator).__name__}(batch={estimator.batch!r}): give a whole number, 1 or more"
-        )
+class Batched:
+    """An estimator that draws `batch` samples, or coordinates, a step."""
+
+    batch: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.batch, int) or self.batch < 1:
+            name = type(self).__name__
+            raise MethodError(f"{name}(batch={self.batch!r}): give a whole number, 1 or more")
+
+    @property
+    def words(self) -> int:
+        return self.batch
 
 
 class Memory(NamedTuple):

@@ -4,13 +4,13 @@ import numpy as np
 from jax import Array
 
 from edgewise.block import Block
-from edgewise.gradients.memory import Memory, change, remember, require_batch, weighted
+from edgewise.gradients.memory import Batched, Memory, change, remember, weighted
 from edgewise.pytree import pytree
 from edgewise.smoothness import Smoothness
 
 
 @pytree("batch")
-class SAGA:
+class SAGA(Batched):
     """Defazio, Bach, Lacoste-Julien 2014: remembers every sample's last slope.
 
     g = grad f(x, k) - grad f(x_k, k) + mean_j grad f(x_j, j), then x_k <- x, for `batch` samples k
@@ -20,13 +20,6 @@ class SAGA:
 
     batch: int = 1
     exact: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        require_batch(self)
-
-    @property
-    def words(self) -> int:
-        return self.batch
 
     def auto_step(self, s: Smoothness) -> np.ndarray:
         return 1 / (3 * s.expected(self.batch))

@@ -7,7 +7,7 @@ from jax import Array
 from edgewise.block import Block, choose
 from edgewise.errors import MethodError
 from edgewise.gradients.finite_difference import ExactCoordinates
-from edgewise.gradients.memory import require_batch
+from edgewise.gradients.memory import Batched
 from edgewise.pytree import pytree
 from edgewise.smoothness import Smoothness
 
@@ -19,7 +19,7 @@ class Sketch(NamedTuple):
 
 
 @pytree("batch")
-class SEGA:
+class SEGA(Batched):
     """Hanzely, Mishchenko, Richtarik 2018: sees `batch` coordinates of the gradient at a time.
 
     g = h + (n/b) sum_j e_j (grad_j f(x) - h_j), then h_j <- grad_j f(x), from h = 0. A call is one
@@ -32,13 +32,6 @@ class SEGA:
     batch: int = 1
 
     exact: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        require_batch(self)
-
-    @property
-    def words(self) -> int:
-        return self.batch
 
     def auto_step(self, s: Smoothness) -> np.ndarray:
         return self.batch / (s.size * s.mean)

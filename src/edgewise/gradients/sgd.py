@@ -6,13 +6,13 @@ from jax import Array
 
 from edgewise.block import Block
 from edgewise.gradients.full import Calls
-from edgewise.gradients.memory import require_batch, weighted
+from edgewise.gradients.memory import Batched, weighted
 from edgewise.pytree import pytree
 from edgewise.smoothness import Smoothness
 
 
 @pytree("batch")
-class SGD:
+class SGD(Batched):
     """The mean gradient of `batch` samples, from a finite set or from a stream.
 
     g = (1/b) sum_{k in B} grad f(x, k). Its variance never falls: with a constant step the answer
@@ -22,13 +22,6 @@ class SGD:
     batch: int = 1
     exact: ClassVar[bool] = False
     streams: ClassVar[bool] = True  # needs no more than the batch
-
-    def __post_init__(self) -> None:
-        require_batch(self)
-
-    @property
-    def words(self) -> int:
-        return self.batch
 
     def auto_step(self, s: Smoothness) -> np.ndarray:
         return 1 / (4 * s.expected(self.batch))

@@ -7,7 +7,7 @@ from jax import Array
 
 from edgewise.block import Block, match
 from edgewise.errors import MethodError
-from edgewise.gradients.memory import Memory, change, remember, require_batch, retake, weighted
+from edgewise.gradients.memory import Batched, Memory, change, remember, retake, weighted
 from edgewise.pytree import pytree
 from edgewise.rows import row_dot
 from edgewise.smoothness import Smoothness
@@ -27,7 +27,7 @@ class Journey(NamedTuple):
 
 
 @pytree("batch", "first", "longest", "stop")
-class SVRG:
+class SVRG(Batched):
     """SVRG++ (Allen-Zhu, Yuan 2016): epochs that double, each around a fixed snapshot s.
 
     g = grad f(x, k) - grad f(s, k) + grad f(s). After m iterates the snapshot becomes their mean
@@ -45,17 +45,13 @@ class SVRG:
     exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        require_batch(self)
+        super().__post_init__()
         for name in ("first", "longest"):
             length = getattr(self, name)
             if length is not None and length < 1:
                 raise MethodError(f"SVRG({name}={length}): give a whole number, 1 or more, or None")
         if not 0 <= self.stop < 1:
             raise MethodError(f"SVRG(stop={self.stop}): give 0 (never) or a fraction below 1")
-
-    @property
-    def words(self) -> int:
-        return self.batch
 
     def auto_step(self, s: Smoothness) -> np.ndarray:
         return 2 / (3 * s.expected(self.batch))
