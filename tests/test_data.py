@@ -261,7 +261,7 @@ def test_pandas_and_text_labels():
     ("arguments", "message"),
     [
         ({"nodes": 7}, "at most 6 nodes"),
-        ({"nodes": 0}, "at least one"),
+        ({"nodes": 0}, "nodes is 0"),
         ({"alpha": 0.0}, "positive"),
         ({"alpha": np.nan}, "positive"),
         ({"y": np.zeros(5)}, "y has 5"),

@@ -16,7 +16,14 @@ from edgewise.gradients import (
 from edgewise.graph import Graph
 from edgewise.losses import CustomLoss, Huber, Logistic, Multinomial, SmoothedHinge, Squared
 from edgewise.methods import methods
+from edgewise.methods.d2 import D2
+from edgewise.methods.dgd import DGD
+from edgewise.methods.extra import EXTRA
+from edgewise.methods.network_dane import NetworkDane
+from edgewise.methods.nids import NIDS
+from edgewise.methods.pmgt import PMGT
 from edgewise.methods.primal_dual import PrimalDual
+from edgewise.methods.tracking import GradientTracking, PlainSVRG
 from edgewise.penalties import (
     L1,
     Box,
@@ -39,8 +46,13 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ASVRG",
+    "D2",
+    "DGD",
+    "EXTRA",
     "L1",
     "LSVRG",
+    "NIDS",
+    "PMGT",
     "SAGA",
     "SEGA",
     "SGD",
@@ -51,6 +63,7 @@ __all__ = [
     "ExactCoordinates",
     "FiniteDifference",
     "Full",
+    "GradientTracking",
     "Graph",
     "GroupL2",
     "HalfSpace",
@@ -59,8 +72,10 @@ __all__ = [
     "L2Ball",
     "Logistic",
     "Multinomial",
+    "NetworkDane",
     "NoPenalty",
     "NonNegative",
+    "PlainSVRG",
     "PrimalDual",
     "Problem",
     "Reference",

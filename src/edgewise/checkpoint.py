@@ -3,9 +3,10 @@
 import hashlib
 import json
 import os
+import re
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from zipfile import BadZipFile
 
 import jax
@@ -77,23 +78,35 @@ def load(path: str | Path, run: "Run", fingerprint: str) -> None:
     run.round, run.seconds, run.rows = head["round"], head["seconds"], rows
 
 
+def require_writable(path: str | Path) -> None:
+    """Refuse a path that nothing could be written to, before the run rather than after it."""
+    try:
+        target = Path(path)
+        if target.is_dir():
+            raise CheckpointError(f"checkpoint {path} is a folder: give the name of a file in it")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = target.with_name(target.name + ".part")
+        part.touch()
+        part.unlink()
+    except (OSError, TypeError) as problem:
+        raise CheckpointError(
+            f"checkpoint {path!r} cannot be written ({problem}): give another path"
+        ) from problem
+
+
 def fingerprint(run: "Run") -> str:
-    """A digest of everything that decides how the run goes on. Data enter by sums, not whole."""
+    """A digest of everything that decides how the run goes on: the method and the network, where
+    it starts, and, for data, loss and penalty, what they say at a probe point, to seven digits."""
     digest = hashlib.sha256()
-
-    def add(a: Any) -> None:
-        digest.update(np.ascontiguousarray(a).tobytes())
-
     leaves, tree = jax.tree.flatten((run.method, run.simulator.network, run.simulator.block.links))
-    digest.update(str(tree).encode())
-    for leaf in leaves:
-        add(leaf)
-    for leaf in jax.tree.leaves((run.simulator.block.loss, run.simulator.block.penalty)):
-        add(leaf)
-    problem = run.problem
-    add(jax.random.key_data(run.simulator.seed))
-    add(problem.counts)
-    add(problem.labels)
-    add(np.asarray(problem.shards.X.sum(axis=0), np.float64))
-    digest.update(f"{type(problem.loss).__name__} {run.dtype} {problem.size}".encode())
+    digest.update(re.sub(r" at 0x[0-9a-f]+", "", str(tree)).encode())
+    block, X = run.block64, run.simulator.view(run.carry)
+    shape = (run.problem.nodes, run.problem.size)
+    probe = jnp.asarray(np.random.default_rng(0).standard_normal(shape))
+    said = [block.values(probe), block.penalty.prox(probe, jnp.ones((shape[0], 1)))]
+    said.append(block.penalty.value(said[1]))
+    rounded = [np.char.mod("%.6e", np.asarray(a, np.float64)) for a in (*said, *X)]
+    for part in (*leaves, jax.random.key_data(run.simulator.seed), run.problem.counts, *rounded):
+        digest.update(np.ascontiguousarray(part).tobytes())
+    digest.update(f"{run.dtype} {run.problem.loss.outputs}".encode())
     return digest.hexdigest()

@@ -16,6 +16,8 @@ returns what there is, with a DivergenceWarning.
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from numbers import Integral
+from typing import Any
 
 
 class EdgewiseError(Exception):
@@ -45,11 +47,19 @@ class MethodError(InputError):
 class UnknownName(InputError):
     """A name nobody has."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+    def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
         known = sorted(known)
-        near = get_close_matches(name, known, n=1, cutoff=0.5)
+        near = get_close_matches(str(name).lower(), known, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}? " if near else ""
         super().__init__(f"unknown {kind} {name!r}: {hint}known are {', '.join(known)}")
+
+
+def whole_number(name: str, value: Any, least: int, error: type[InputError]) -> int:
+    """value, if it is a whole number from `least` up that fits 63 bits; else the given error."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or not least <= value < 2**63:
+        raise error(f"{name} is {value!r}: give a whole number from {least} up")
+    return int(value)
 
 
 class DownloadError(EdgewiseError, OSError):

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral
 from typing import Any, NamedTuple, Self
 
 import networkx as nx
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from edgewise.errors import GraphError
+from edgewise.errors import GraphError, whole_number
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -99,7 +98,9 @@ class Graph:
                 f"give an even number of neighbours below nodes, and a rewire from 0 to 1"
             )
         try:
-            drawn = nx.connected_watts_strogatz_graph(nodes, neighbours, rewire, seed=seed)
+            drawn = nx.connected_watts_strogatz_graph(
+                nodes, neighbours, rewire, seed=_count("seed", seed, 0)
+            )
         except nx.NetworkXError as error:
             raise GraphError(f"{error}: give more neighbours or a smaller rewire") from error
         return cls.from_networkx(drawn)
@@ -114,7 +115,7 @@ class Graph:
             raise GraphError(f"{edges} edges cannot join {nodes} nodes: give {nodes - 1} to {most}")
         if edges == most:
             return cls.complete(nodes)
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(_count("seed", seed, 0))
         for _ in range(3):
             ranks = rng.choice(most, edges, replace=False, shuffle=False)
             graph = cls(nodes, _unrank(np.sort(ranks), nodes))
@@ -225,9 +226,7 @@ class Graph:
 
 
 def _count(name: str, value: int, least: int = 1) -> int:
-    if not isinstance(value, Integral) or value < least:
-        raise GraphError(f"{name} is {value!r}: give a whole number from {least} up")
-    return int(value)
+    return whole_number(name, value, least, GraphError)
 
 
 def _lattice(rows: int, cols: int) -> Ints:

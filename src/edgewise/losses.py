@@ -15,23 +15,30 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from edgewise.errors import DataError, ProblemError
+from edgewise.errors import DataError, ProblemError, whole_number
 from edgewise.pytree import pytree
 
 
 def require_not_negative(owner: object, **numbers: Any) -> None:
     for name, value in numbers.items():
-        if isinstance(value, int | float) and not 0 <= value < float("inf"):
+        if isinstance(value, jax.core.Tracer):
+            continue
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = float("nan")
+        if not 0 <= number < float("inf"):
             kind = type(owner).__name__
-            raise ProblemError(f"{kind}({name}={value}): give a finite number, zero or more")
+            raise ProblemError(f"{kind}({name}={value!r}): give a finite number, zero or more")
+        object.__setattr__(owner, name, number)
 
 
 def two_classes(y: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray]:
     classes = np.unique(y)
     if len(classes) < 2:
         raise DataError(
-            f"all labels are {classes[0]!r}: {kind} needs two classes over all nodes together "
-            "(a single node may have one)"
+            f"all labels are {classes[0].item()!r}: {kind} needs two classes over all nodes "
+            "together (a single node may have one)"
         )
     if len(classes) > 2:
         raise DataError(
@@ -130,7 +137,7 @@ class Huber(Linear):
 
     def __post_init__(self) -> None:
         require_not_negative(self, ridge=self.ridge, delta=self.delta)
-        if isinstance(self.delta, int | float) and self.delta == 0:
+        if isinstance(self.delta, float) and self.delta == 0:
             raise ProblemError("Huber(delta=0) is flat: give a positive delta")
 
     def value(self, z: Array, y: Array) -> Array:
@@ -156,7 +163,7 @@ class SmoothedHinge(Linear):
 
     def __post_init__(self) -> None:
         require_not_negative(self, ridge=self.ridge, width=self.width)
-        if isinstance(self.width, int | float) and self.width == 0:
+        if isinstance(self.width, float) and self.width == 0:
             raise ProblemError("SmoothedHinge(width=0) is not smooth: give a positive width")
 
     def value(self, z: Array, y: Array) -> Array:
@@ -195,7 +202,7 @@ class Multinomial(Linear):
     def encode(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
-            raise DataError(f"all labels are {classes[0]!r}: Multinomial needs two or more classes")
+            raise DataError(f"all labels are {classes[0].item()!r}: Multinomial needs two or more")
         return codes.astype(np.float64), classes
 
 
@@ -218,8 +225,14 @@ class CustomLoss:
 
     def __post_init__(self) -> None:
         require_not_negative(self, ridge=self.ridge)
-        if self.smoothness is not None and not self.smoothness > 0:
-            raise ProblemError(f"CustomLoss(smoothness={self.smoothness}): give a positive number")
+        if not callable(self.fn):
+            raise ProblemError(f"CustomLoss({self.fn!r}): give a function fn(x, d, y)")
+        if self.smoothness is not None:
+            require_not_negative(self, smoothness=self.smoothness)
+            if self.smoothness == 0:
+                raise ProblemError("CustomLoss(smoothness=0) is flat: give a positive number")
+        if self.size is not None:
+            whole_number("CustomLoss's size", self.size, 1, ProblemError)
 
     def encode(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         return numbers(y, "CustomLoss")

@@ -57,7 +57,7 @@ def laplacian(graph: Graph, weights: np.ndarray) -> Any:
     ends, others = np.r_[i, j], np.r_[j, i]
     both = np.r_[weights, weights]
     shape = (graph.nodes, graph.nodes)
-    diagonal = np.bincount(ends, both, graph.nodes)
+    diagonal = np.bincount(ends, both, graph.nodes).astype(np.float64)  # integers if no edges
     return sp.diags_array(diagonal).tocsr() - sp.csr_array((both, (ends, others)), shape=shape)
 
 
@@ -80,8 +80,14 @@ def mixing_weights(mixing: Any, graph: Graph) -> np.ndarray:
 
 def edge_weights(W: Any, graph: Graph) -> np.ndarray:
     """The weights of a mixing matrix, after a check that it is one and that it fits the graph."""
-    W = sp.coo_array(W)
     V = graph.nodes
+    if not sp.issparse(W):
+        W = np.asarray(W)
+        if W.ndim == 0:
+            raise GraphError(f"mixing={W.item()!r}: give a rule's name, or a ({V}, {V}) matrix")
+    if W.dtype.kind not in "biuf":
+        raise GraphError("the mixing matrix has entries that are no real numbers")
+    W = sp.coo_array(W, dtype=np.float64)
     if W.shape != (V, V):
         raise GraphError(f"the mixing matrix has shape {W.shape}: give ({V}, {V})")
     if not np.isfinite(W.data).all():
@@ -100,7 +106,7 @@ def edge_weights(W: Any, graph: Graph) -> np.ndarray:
     for a, b, w in zip(W.row.tolist(), W.col.tolist(), W.data.tolist(), strict=True):
         if a < b and w != 0 and (a, b) not in dense_edges:
             raise GraphError(f"the mixing matrix joins nodes {a} and {b}, the graph does not")
-    weights = np.asarray(C[i, j], np.float64).ravel()
+    weights = np.asarray(C[i, j]).ravel() if len(i) else np.zeros(0)
     if V > 1 and second_largest(C) >= 1 - 1e-12:
         raise GraphError("the mixing matrix does not mix: its second eigenvalue is not below one")
     return weights

@@ -1,5 +1,6 @@
 """What is to be minimised: sum_i f_i(x) + h_i(x), f_i over the samples that node i holds."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -29,6 +30,8 @@ class Problem:
     sample_weight  one weight per sample, in the order of the data given to `split` (or of the
                    shards): means become weighted means
     intercept      a last coordinate (C of them with C classes), outside ridge and penalty
+
+    Nothing that was handed over may change afterwards: programs and optima are kept.
     """
 
     def __init__(
@@ -47,7 +50,7 @@ class Problem:
             shards = self.stream.holdout
         self.shards = shards if isinstance(shards, Shards) else Shards.from_parts(shards)
         for part in ("encode", "linear", "ridge"):
-            if not hasattr(loss, part):
+            if isinstance(loss, type) or not hasattr(loss, part):
                 raise ProblemError(
                     f"loss={loss!r} is not a loss: use Logistic(), Squared(), Huber(), "
                     "SmoothedHinge(), Multinomial() or CustomLoss(fn)"
@@ -66,8 +69,11 @@ class Problem:
         self.free = loss.outputs if self.intercept else 0
         self.size = int(width * loss.outputs + self.free)
         self.penalty: Any = penalties.NoPenalty() if penalty is None else penalty
+        if isinstance(penalty, Iterable) and not hasattr(penalty, "prox"):
+            self.penalty = [penalties.NoPenalty() if h is None else h for h in penalty]
         with jax.enable_x64(True):
             self._stacked = penalties.stack(self.penalty, self.nodes, self.size, free=self.free)
+            self._try_parts()
 
     @property
     def nodes(self) -> int:
@@ -108,11 +114,42 @@ class Problem:
         every = self.penalty if isinstance(self.penalty, list | tuple) else [self.penalty]
         return not all(isinstance(h, penalties.NoPenalty) for h in every)
 
-    def block(self, links: Links | None, dtype: Any) -> Block:
+    def _try_parts(self) -> None:
+        """Trace what users may have written, once, so that what does not fit is said here."""
+        X = jax.ShapeDtypeStruct((self.nodes, self.size), np.float64)
+        t = jax.ShapeDtypeStruct((self.nodes, 1), np.float64)
+        x, d, y = (
+            jax.ShapeDtypeStruct(shape, np.float64)
+            for shape in ((self.size,), (self.shards.features,), ())
+        )
+        checks: list[tuple[str, Any, tuple[Any, ...], tuple[int, ...]]] = [
+            ("penalty's prox(x, t) of a vector x", self._stacked.prox, (X, t), X.shape),
+            ("penalty's value(x)", self._stacked.value, (X,), (self.nodes,)),
+        ]
+        if not self.loss.linear:
+            checks.append(("CustomLoss's fn(x, d, y)", self.loss.fn, (x, d, y), ()))
+        for what, part, given, shape in checks:
+            try:
+                out = jax.eval_shape(part, *given)
+                fits = out.shape == shape and out.dtype == np.float64
+            except Exception as error:
+                raise ProblemError(
+                    f"the {what} cannot be traced by JAX ({type(error).__name__}: "
+                    f"{str(error).splitlines()[0]}): write it with jax.numpy, without branches on "
+                    "values"
+                ) from error
+            if not fits:
+                raise ProblemError(
+                    f"the {what} gives {out.dtype}{out.shape[1:] if len(shape) else out.shape}: "
+                    f"it must give {shape[1:] if len(shape) else 'one number'}, in x's own dtype"
+                )
+
+    def block(self, links: Links | None, dtype: Any, rows: Any = None) -> Block:
         """All nodes as one block, its numbers in `dtype`; data are shared, not copied, where dtype
-        and alignment allow. Call within `jax.enable_x64(True)`."""
+        and alignment allow, or `rows` where they are given. Call within `jax.enable_x64(True)`."""
         numbers = self.size if not self.loss.linear else self.shards.features
-        rows = make_rows(self.shards.X, int(self.counts.max()), dtype, numbers)
+        if rows is None:
+            rows = make_rows(self.shards.X, int(self.counts.max()), dtype, numbers)
 
         mask = None
         if self.intercept:
@@ -148,14 +185,17 @@ def in_dtype(tree: Any, dtype: Any) -> Any:
 
 def sample_scale(shards: Shards, weights: str, sample_weight: Any) -> np.ndarray | None:
     """(N,) factors a with f_i = (1/K_i) sum_k a_k loss_k, or None where all are one."""
-    if weights not in ("node", "sample"):
+    if not isinstance(weights, str) or weights not in ("node", "sample"):
         raise UnknownName("weights", weights, ["node", "sample"])
     counts = np.repeat(shards.counts, shards.counts).astype(np.float64)
     if sample_weight is None:
         if weights == "node":
             return None
         return counts * shards.nodes / shards.samples
-    w = np.asarray(sample_weight, np.float64)
+    try:
+        w = np.asarray(sample_weight, np.float64)
+    except (TypeError, ValueError) as wrong:
+        raise DataError("sample_weight must be numbers, one per sample") from wrong
     if w.shape != (shards.samples,):
         raise DataError(f"sample_weight has shape {w.shape}: give {shards.samples}, one per sample")
     if not np.isfinite(w).all() or (w < 0).any():

@@ -11,7 +11,7 @@ PATIENCE = 0.5  # seconds; shorter runs show nothing
 
 
 class Progress:
-    """Shown after a second, on a terminal only (or never, or always)."""
+    """Shown after a moment, on a terminal only (or never, or always)."""
 
     def __init__(self, rounds: int, title: str, wanted: bool | None) -> None:
         self.console = Console(stderr=True)

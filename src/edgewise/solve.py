@@ -14,12 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from edgewise import checkpoint as saved
-from edgewise.errors import DivergenceWarning, MethodError, ProblemError
+from edgewise.checks import as_numbers, check, precision
+from edgewise.errors import DivergenceWarning, ProblemError
 from edgewise.graph import Graph
 from edgewise.measure import Ends, Target, measure
 from edgewise.methods import make
 from edgewise.network.simulated import Simulator
-from edgewise.problem import Problem, in_dtype
+from edgewise.problem import Problem
 from edgewise.progress import Progress
 from edgewise.reference import Reference, reference
 from edgewise.trace import COLUMNS, Trace
@@ -78,44 +79,22 @@ def solve(
     dtype          "float64" (default on a CPU) or "float32" (default elsewhere)
     progress       show a progress bar; default: where the output is a terminal
     """
+    check(problem, graph, method, rounds, record_every, seed, tol, oracle_budget, reference)
     chosen = make(method, eta, rho)
-    check(problem, graph, chosen, rounds, record_every)
-    kind = np.dtype(dtype or ("float64" if jax.default_backend() == "cpu" else "float32"))
-    if kind not in (np.dtype("float32"), np.dtype("float64")):
-        raise ProblemError(f"dtype={dtype!r}: use 'float32' or 'float64'")
-    star = solve_reference(problem) if reference is True else reference or None
+    kind = precision(dtype)
+    if checkpoint is not None:
+        saved.require_writable(checkpoint)
     with (
         jax.enable_x64(True),
         Progress(rounds, str(method), progress) as bar,
         deferred_interrupt() as stop,
     ):
-        run = Run(problem, graph, chosen, seed, kind, X0, duals, star)
+        run = Run(problem, graph, chosen, int(seed), kind, X0, duals)
+        run.aim(solve_reference(problem) if reference is True else reference or None)
         return run.to_end(rounds, record_every, tol, oracle_budget, checkpoint, bar, stop)
 
 
 solve_reference = reference
-
-
-def check(problem: Problem, graph: Graph, method: Any, rounds: int, record_every: int) -> None:
-    for name in ("prepare", "init", "hears", "phases", "words", "answer", "duals"):
-        if not hasattr(method, name):
-            raise MethodError(
-                f"{method!r} is no method, it has no {name!r}: use a name from edgewise.methods(), "
-                "or see docs/adding-a-method.md"
-            )
-    if graph.nodes != problem.nodes:
-        raise ProblemError(
-            f"the graph has {graph.nodes} nodes, the problem {problem.nodes} shards: "
-            "split the data over as many nodes as the graph has"
-        )
-    graph.require_connected()
-    if problem.penalised and not getattr(method, "takes_penalty", True):
-        raise MethodError(
-            f"{type(method).__name__} cannot handle a penalty: use saga-pd, or leave it out"
-        )
-    for name, value in (("rounds", rounds), ("record_every", record_every)):
-        if not isinstance(value, int | np.integer) or value < 1:
-            raise MethodError(f"{name}={value!r}: give a whole number, one or more")
 
 
 class Run:
@@ -130,23 +109,25 @@ class Run:
         dtype: Any,
         X0: Any,
         duals: Any,
-        star: Reference | None,
     ) -> None:
         self.problem, self.graph, self.dtype = problem, graph, dtype
         self.simulator = Simulator(problem, graph, method, seed, dtype)
         self.method = self.simulator.method
         self.carry = self.simulator.start(self.starting_models(X0), starting_duals(duals, problem))
-        b = self.simulator.block
-        self.block64 = in_dtype(b._replace(rows=None), np.float64)._replace(rows=b.rows)
-        self.target = None
+        rows = self.simulator.block.rows
+        self.block64 = problem.block(None, np.float64, rows)
+        self.target: Target | None = None
+        i, j = graph.edges.T if len(graph.edges) else (np.zeros(0, int),) * 2
+        self.ends = Ends(jnp.asarray(i), jnp.asarray(j))
+        self.round, self.seconds = 0, self.simulator.starting_seconds
+        self.rows: list[list[float]] = []
+
+    def aim(self, star: Reference | None) -> None:
+        """Measure against this optimum from now on."""
         if star is not None:
             self.target = Target(
                 *map(jnp.asarray, (star.x, star.gradients, star.subgradients, star.objective))
             )
-        i, j = graph.edges.T if len(graph.edges) else (np.zeros(0, int),) * 2
-        self.ends = Ends(jnp.asarray(i), jnp.asarray(j))
-        self.round, self.seconds = 0, 0.0
-        self.rows: list[list[float]] = []
 
     def starting_models(self, X0: Any) -> np.ndarray:
         V, n = self.problem.nodes, self.problem.size
@@ -154,7 +135,7 @@ class Run:
             zero = jnp.zeros((V, n), self.dtype)
             step = jnp.asarray(self.simulator.eta, self.dtype)
             return np.asarray(self.simulator.block.penalty.prox(zero, step))
-        X = np.asarray(X0, self.dtype)
+        X = as_numbers("X0", X0).astype(self.dtype)
         if X.shape not in ((V, n), (n,)):
             raise ProblemError(f"X0 has shape {X.shape}: give ({V}, {n}), or ({n},) for all nodes")
         if not np.isfinite(X).all():
@@ -171,12 +152,12 @@ class Run:
         bar: Progress,
         stop: threading.Event,
     ) -> Result:
-        print_ = saved.fingerprint(self) if checkpoint is not None else ""
+        mark = saved.fingerprint(self) if checkpoint is not None else ""
         if checkpoint is not None and Path(checkpoint).exists():
-            saved.load(checkpoint, self, print_)
+            saved.load(checkpoint, self, mark)
         else:
             self.record()
-        keeper = saved.Keeper(checkpoint, print_)
+        keeper = saved.Keeper(checkpoint, mark)
         reason = ""
         while not reason:
             last = self.rows[-1]
@@ -269,8 +250,8 @@ class Run:
 def starting_duals(duals: Any, problem: Problem) -> np.ndarray | None:
     if duals is None:
         return None
-    D = np.asarray(duals.duals if isinstance(duals, Result) else duals, np.float64)
-    if D.shape != (problem.nodes, problem.size):
+    D = as_numbers("duals", duals.duals if isinstance(duals, Result) else duals)
+    if D.shape != (problem.nodes, problem.size) or not np.isfinite(D).all():
         raise ProblemError(
             f"duals have shape {D.shape}: give a former result of a problem with "
             f"{problem.nodes} nodes and {problem.size} unknowns"

@@ -38,7 +38,10 @@ def dual_weights(rho: Any, eta: np.ndarray, graph: "Graph") -> np.ndarray:
 
 
 def positive(name: str, value: Any, length: int, per: str) -> np.ndarray:
-    numbers = np.asarray(value, np.float64)
+    try:
+        numbers = np.asarray(value, np.float64)
+    except (TypeError, ValueError) as wrong:
+        raise MethodError(f"{name}={value!r}: give a rule, one number, or one per {per}") from wrong
     if numbers.ndim == 0:
         numbers = np.full(length, float(numbers))
     if numbers.shape != (length,):

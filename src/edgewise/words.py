@@ -7,8 +7,7 @@ from jax.extend.random import threefry_2x32
 
 
 def draw(seed: Array, ids: Array, rounds: Array, words: int) -> Array:
-    """(rounds, v, words) 32-bit words: a function of (seed, node id, round) alone, so that every
-    engine draws the same."""
+    """(rounds, v, words) 32-bit words."""
     i, r = jnp.broadcast_arrays(ids[None].astype(jnp.uint32), rounds[:, None].astype(jnp.uint32))
     halves: list[Array] = []
     for j in range(-(-words // 2)):

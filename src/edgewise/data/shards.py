@@ -24,8 +24,9 @@ BLOCK_BYTES = 8 << 20
 class Shards:
     """Node i holds rows first[i] : first[i] + counts[i] of X and y.
 
-    X is a C-contiguous float32 or float64 array, kept without a copy if it already is one, or a
-    CSR array. Row r is row order[r] of the data set that was split; None says: as given.
+    X is a C-contiguous float32 or float64 array, kept without a copy if it already is one (so do
+    not change it afterwards), or a CSR array. Row r is row order[r] of the data set that was
+    split; None says: as given.
     Labels are kept as they are, numbers or text.
     """
 
@@ -57,7 +58,14 @@ class Shards:
     @classmethod
     def from_parts(cls, parts: Iterable[tuple[Any, Any]]) -> Shards:
         """One (X_i, y_i) per node, in the order of the nodes."""
-        pairs = [(as_matrix(X), as_labels(y)) for X, y in parts]
+        try:
+            given = [(X, y) for X, y in parts]
+        except (TypeError, ValueError) as wrong:
+            raise DataError(
+                "these are no shards: give a list with one (X_i, y_i) pair per node, or deal out "
+                "one data set with edgewise.split(X, y, nodes=...)"
+            ) from wrong
+        pairs = [(as_matrix(X), as_labels(y)) for X, y in given]
         if not pairs:
             raise DataError("there are no nodes: give at least one (X, y) part")
         matrices, labels = [X for X, _ in pairs], [y for _, y in pairs]
@@ -187,7 +195,12 @@ def as_matrix(X: Any) -> Matrix:
 
 def dense_view(X: Any) -> Array:
     """X as a 2-D array of whatever it holds."""
-    dense = np.asarray(X)
+    if isinstance(X, np.ma.MaskedArray):
+        raise DataError("X is a masked array, its mask would be lost: fill or drop what it masks")
+    try:
+        dense = np.asarray(X)
+    except ValueError as ragged:
+        raise DataError("X is ragged: give every row the same number of features") from ragged
     if dense.ndim != 2 or dense.shape[1] == 0:
         raise DataError(
             f"X has shape {dense.shape}: give one row per sample and at least one column, "

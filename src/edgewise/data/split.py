@@ -19,7 +19,7 @@ from edgewise.data.shards import (
     is_sparse,
     row_blocks,
 )
-from edgewise.errors import DataError, UnknownName
+from edgewise.errors import DataError, UnknownName, whole_number
 
 MOST_CLASSES = 100
 
@@ -41,8 +41,8 @@ def split(
     samples = X.shape[0] if is_sparse(X) else len(dense_view(X))
     if samples != len(labels):
         raise DataError(f"X has {samples} rows and y has {len(labels)}: give one label per row")
-    if nodes < 1:
-        raise DataError(f"{nodes} nodes cannot hold data: ask for at least one")
+    nodes = whole_number("nodes", nodes, 1, DataError)
+    seed = whole_number("seed", seed, 0, DataError)
     if samples < nodes:
         raise DataError(
             f"{samples} samples cannot go to {nodes} nodes without an empty one: "

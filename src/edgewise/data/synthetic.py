@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from edgewise.data.shards import Array, aligned_empty
-from edgewise.errors import DataError
+from edgewise.errors import DataError, whole_number
 
 _SHARE_DECILES = (-0.6, -0.38, -0.21, -0.01, 0.22, 0.45, 0.62, 0.75, 0.85, 0.92, 0.985)
 _LOADING_DECILES = (0.0, 0.042, 0.091, 0.152, 0.235, 0.349, 0.449, 0.58, 0.747, 0.95, 1.0)
@@ -72,11 +72,6 @@ def _draw_block(model: _Model, seed: int, block: int, buffer: Array) -> Array:
     return np.where(positive, 1.0, -1.0)
 
 
-def _require_whole_number(name: str, value: int, least: int) -> None:
-    if not isinstance(value, int | np.integer) or value < least:
-        raise DataError(f"{name}={value!r} cannot be used: give a whole number of {least} or more")
-
-
 def fill_epsilon_like(X: Array, y: Array, *, start: int = 0, seed: int = 0) -> None:
     """Write rows start, start + 1, ... of `epsilon_like` into X and their labels into y, in place.
 
@@ -89,8 +84,8 @@ def fill_epsilon_like(X: Array, y: Array, *, start: int = 0, seed: int = 0) -> N
         )
     if any(a.dtype not in (np.float32, np.float64) for a in (X, y)):
         raise DataError(f"cannot fill {X.dtype} rows and {y.dtype} labels: use float32 or float64")
-    _require_whole_number("start", start, least=0)
-    _require_whole_number("seed", seed, least=0)
+    whole_number("start", start, 0, DataError)
+    whole_number("seed", seed, 0, DataError)
     model = _draw_model(X.shape[1], seed)
     buffer = np.empty((_BLOCK_ROWS, X.shape[1]))
     stop = start + len(y)
@@ -110,8 +105,8 @@ def epsilon_like(
     Row i does not depend on how many rows are asked for, and float32 rows are the float64 rows
     rounded. With other feature counts the factors keep their shares and the margin its width.
     """
-    _require_whole_number("rows", rows, least=1)
-    _require_whole_number("features", features, least=2)
+    whole_number("rows", rows, 1, DataError)
+    whole_number("features", features, 2, DataError)
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise DataError(f"dtype {np.dtype(dtype)} is not offered: use float32 or float64")
     X, y = aligned_empty((rows, features), dtype), aligned_empty((rows,), dtype)

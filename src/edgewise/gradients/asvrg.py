@@ -1,11 +1,12 @@
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from edgewise.block import Block
+from edgewise.errors import MethodError
 from edgewise.gradients.memory import Batched, Memory, change, coin, remember, retake, weighted
 from edgewise.pytree import pytree
 from edgewise.smoothness import Smoothness
@@ -45,11 +46,18 @@ class ASVRG(Batched):
     floor: Any = None
     length: Any = None
     batch: int = 1
-    exact: ClassVar[bool] = True
 
     @property
     def words(self) -> int:
         return self.batch + 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, most in (("momentum", 1), ("ask", 1), ("floor", 1), ("length", np.inf)):
+            given = getattr(self, name)
+            low = -1e-300 if name == "floor" else 0
+            if given is not None and not np.all((np.asarray(given) > low) & (given <= most)):
+                raise MethodError(f"ASVRG({name}={given!r}): give positive numbers up to {most}")
 
     def tuned(self, s: Smoothness) -> "ASVRG":
         """With beta_1 and p_1 in numbers, one per node."""

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from edgewise.block import Block
+from edgewise.errors import MethodError
 from edgewise.pytree import pytree
 
 
@@ -29,6 +30,11 @@ class FiniteDifference:
     """
 
     step: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.step is not None and not (isinstance(self.step, int | float) and self.step > 0):
+            raise MethodError(f"FiniteDifference(step={self.step!r}): give a positive number")
+
     exact: ClassVar[bool] = False
 
     def __call__(self, p: Block, X: Array, at: Array) -> Array:

@@ -18,7 +18,6 @@ class Full:
     """The exact gradient, K_i calls a step. For few samples, or as a yardstick."""
 
     words: ClassVar[int] = 0
-    exact: ClassVar[bool] = True
 
     def auto_step(self, s: Smoothness) -> np.ndarray:
         return 1 / s.mean

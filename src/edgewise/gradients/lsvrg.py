@@ -1,5 +1,3 @@
-from typing import ClassVar
-
 import numpy as np
 from jax import Array
 
@@ -27,7 +25,6 @@ class LSVRG(Batched):
     """
 
     batch: int = 1
-    exact: ClassVar[bool] = True
 
     @property
     def words(self) -> int:

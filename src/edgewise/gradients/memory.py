@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from edgewise.block import Block, Pick, match
-from edgewise.errors import MethodError
+from edgewise.errors import MethodError, whole_number
 
 
 class Batched:
@@ -15,9 +15,8 @@ class Batched:
     batch: int
 
     def __post_init__(self) -> None:
-        if not isinstance(self.batch, int) or self.batch < 1:
-            name = type(self).__name__
-            raise MethodError(f"{name}(batch={self.batch!r}): give a whole number, 1 or more")
+        batch = whole_number(f"{type(self).__name__}'s batch", self.batch, 1, MethodError)
+        object.__setattr__(self, "batch", batch)
 
     @property
     def words(self) -> int:

@@ -1,5 +1,3 @@
-from typing import ClassVar
-
 import numpy as np
 from jax import Array
 
@@ -19,7 +17,6 @@ class SAGA(Batched):
     """
 
     batch: int = 1
-    exact: ClassVar[bool] = True
 
     def auto_step(self, s: Smoothness) -> np.ndarray:
         return 1 / (3 * s.expected(self.batch))

@@ -1,4 +1,4 @@
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -31,8 +31,6 @@ class SEGA(Batched):
     oracle: Any = ExactCoordinates()
     batch: int = 1
 
-    exact: ClassVar[bool] = True
-
     def auto_step(self, s: Smoothness) -> np.ndarray:
         return self.batch / (s.size * s.mean)
 
@@ -45,6 +43,8 @@ class SEGA(Batched):
 
     def __call__(self, p: Block, X: Array, m: Sketch, words: Array) -> tuple[Array, Sketch]:
         v, n = X.shape
+        if not callable(self.oracle):
+            raise MethodError(f"SEGA(oracle={self.oracle!r}): give ExactCoordinates() or alike")
         if self.batch > n:
             raise MethodError(f"SEGA(batch={self.batch}): the model has only {n} coordinates")
         at, size = choose(words, jnp.full(v, n))

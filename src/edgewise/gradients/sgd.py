@@ -20,7 +20,6 @@ class SGD(Batched):
     """
 
     batch: int = 1
-    exact: ClassVar[bool] = False
     streams: ClassVar[bool] = True  # needs no more than the batch
 
     def auto_step(self, s: Smoothness) -> np.ndarray:

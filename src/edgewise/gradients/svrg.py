@@ -1,4 +1,4 @@
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -6,7 +6,7 @@ import numpy as np
 from jax import Array
 
 from edgewise.block import Block, match
-from edgewise.errors import MethodError
+from edgewise.errors import MethodError, whole_number
 from edgewise.gradients.memory import Batched, Memory, change, remember, retake, weighted
 from edgewise.pytree import pytree
 from edgewise.rows import row_dot
@@ -42,16 +42,14 @@ class SVRG(Batched):
     first: int | None = None
     longest: int | None = None
     stop: float = 0.0
-    exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("first", "longest"):
-            length = getattr(self, name)
-            if length is not None and length < 1:
-                raise MethodError(f"SVRG({name}={length}): give a whole number, 1 or more, or None")
-        if not 0 <= self.stop < 1:
-            raise MethodError(f"SVRG(stop={self.stop}): give 0 (never) or a fraction below 1")
+            if getattr(self, name) is not None:
+                whole_number(f"SVRG's {name}", getattr(self, name), 1, MethodError)
+        if not isinstance(self.stop, int | float) or not 0 <= self.stop < 1:
+            raise MethodError(f"SVRG(stop={self.stop!r}): give 0 (never) or a fraction below 1")
 
     def auto_step(self, s: Smoothness) -> np.ndarray:
         return 2 / (3 * s.expected(self.batch))

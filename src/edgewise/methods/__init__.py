@@ -4,11 +4,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from edgewise.errors import UnknownName
+from edgewise.errors import MethodError, UnknownName
 from edgewise.gradients import ASVRG, LSVRG, SAGA, SEGA, SGD, SVRG, FiniteDifference, Full
+from edgewise.methods.d2 import D2
+from edgewise.methods.dgd import DGD
+from edgewise.methods.extra import EXTRA
+from edgewise.methods.network_dane import NetworkDane
+from edgewise.methods.nids import NIDS
+from edgewise.methods.pmgt import PMGT
 from edgewise.methods.primal_dual import PrimalDual
+from edgewise.methods.tracking import GradientTracking, PlainSVRG
 
-CATALOGUE: dict[str, tuple[Callable[[], PrimalDual], str]] = {
+CATALOGUE: dict[str, tuple[Callable[[], Any], str]] = {
     "pd": (
         lambda: PrimalDual(Full()),
         "exact gradients: few samples per node, or a yardstick",
@@ -49,6 +56,58 @@ CATALOGUE: dict[str, tuple[Callable[[], PrimalDual], str]] = {
         lambda: PrimalDual(SEGA(FiniteDifference())),
         "one coordinate a round from function values; stops at a rounding floor",
     ),
+    "dgd": (
+        lambda: DGD(SGD()),
+        "baseline: averaging and SGD; ends away from the optimum where data differ",
+    ),
+    "d2": (
+        lambda: D2(SGD()),
+        "baseline: SGD that does not mind how data differ; stops at a noise floor",
+    ),
+    "extra": (
+        lambda: EXTRA(Full()),
+        "baseline: exact gradients with averaging; no penalty",
+    ),
+    "pg-extra": (
+        lambda: EXTRA(Full(), proximal=True),
+        "baseline: extra with a prox, exact gradients and a penalty",
+    ),
+    "vr-extra": (
+        lambda: EXTRA(LSVRG()),
+        "baseline: extra with loopless SVRG; no penalty",
+    ),
+    "nids": (
+        lambda: NIDS(Full()),
+        "baseline: exact gradients and a penalty, a step that the network has no say in",
+    ),
+    "s-diging": (
+        lambda: GradientTracking(SAGA()),
+        "baseline: the iteration of gt-saga under its other name",
+    ),
+    "gt-saga": (
+        lambda: GradientTracking(SAGA()),
+        "baseline: tracks the mean gradient, two vectors a round; no penalty",
+    ),
+    "gt-svrg": (
+        lambda: GradientTracking(PlainSVRG()),
+        "baseline: the same without a table, snapshots instead",
+    ),
+    "network-dane": (
+        lambda: NetworkDane(),
+        "baseline: a local problem every round; cheap gradients, shards alike; no penalty",
+    ),
+    "network-svrg": (
+        lambda: NetworkDane(inner=20, batch=1),
+        "baseline: the same with one sample a local step",
+    ),
+    "pmgt-saga": (
+        lambda: PMGT(SAGA()),
+        "baseline: proximal tracking, several rounds a step",
+    ),
+    "pmgt-lsvrg": (
+        lambda: PMGT(LSVRG()),
+        "baseline: the same with loopless SVRG, no table",
+    ),
 }
 
 
@@ -64,4 +123,7 @@ def make(method: Any, eta: Any = None, rho: Any = None) -> Any:
             raise UnknownName("method", method, CATALOGUE)
         method = CATALOGUE[method][0]()
     changes = {k: v for k, v in (("eta", eta), ("rho", rho)) if v is not None}
+    for name in changes:
+        if not hasattr(method, name):
+            raise MethodError(f"{type(method).__name__} has no {name}: leave it out")
     return replace(method, **changes) if changes else method

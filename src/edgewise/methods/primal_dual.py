@@ -57,7 +57,7 @@ class PrimalDual:
     def __post_init__(self) -> None:
         if self.form not in ("node", "edge"):
             raise UnknownName("form", self.form, ["node", "edge"])
-        if not (callable(self.gradient) and hasattr(self.gradient, "init")):
+        if isinstance(self.gradient, type) or not hasattr(self.gradient, "init"):
             raise MethodError(f"PrimalDual({self.gradient!r}): give an estimator, such as SAGA()")
 
     heals = property(lambda self: self.form == "edge")

@@ -1,5 +1,6 @@
 """All nodes in one process: the network is a gather, and many rounds are one compiled scan."""
 
+import threading
 import time
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from jax import Array, lax
 
 from edgewise.block import Block, Links
+from edgewise.data.stream import Tap
 from edgewise.errors import MethodError
 from edgewise.graph import Graph
 from edgewise.network.wires import Perfect, connect, edge_duals
@@ -42,6 +44,7 @@ CPU_OPTIONS = {
 MOST_NOISE = 1 << 22  # random words in memory at a time
 COMPILED: dict[Any, Any] = {}
 MOST_COMPILED = 64
+LOCK = threading.Lock()
 
 
 def signature(args: Any) -> tuple[Any, ...]:
@@ -49,22 +52,26 @@ def signature(args: Any) -> tuple[Any, ...]:
     return tree, tuple((a.shape, a.dtype) for a in leaves)
 
 
-def compiled(f: Any, args: tuple[Any, ...], unroll: int, options: dict[str, Any]) -> Any:
+def compiled(f: Any, args: tuple[Any, ...], options: dict[str, Any], **static: int) -> Any:
     """f compiled ahead for these arguments, so that compiling is never timed."""
-    key = (f, unroll, tuple(options.items()), signature(args))
-    if key not in COMPILED:
-        if len(COMPILED) >= MOST_COMPILED:
-            COMPILED.pop(next(iter(COMPILED)))  # the oldest
-        jitted = jax.jit(f, static_argnames="unroll", donate_argnums=3, compiler_options=options)
-        COMPILED[key] = jitted.lower(*args, unroll=unroll).compile()
-    return COMPILED[key]
+    key = (f, tuple(static.items()), tuple(options.items()), signature(args))
+    with LOCK:
+        if key not in COMPILED:
+            if len(COMPILED) >= MOST_COMPILED:
+                COMPILED.pop(next(iter(COMPILED)))  # the oldest
+            donated = 3 if f is run_rounds else ()
+            jitted = jax.jit(
+                f, static_argnames=tuple(static), donate_argnums=donated, compiler_options=options
+            )
+            COMPILED[key] = jitted.lower(*args, **static).compile()
+        return COMPILED[key]
 
 
 class Simulator:
     """A method on a graph of simulated nodes."""
 
     def __init__(self, problem: Any, graph: Graph, method: Any, seed: int, dtype: Any) -> None:
-        if problem.stream is not None and not hasattr(method.gradient, "streams"):
+        if problem.stream is not None and not hasattr(getattr(method, "gradient", None), "streams"):
             raise MethodError(
                 f"{describe(method)} needs a finite set of samples, this problem has a stream: "
                 "use spd, or PrimalDual(SGD(batch=...))"
@@ -77,7 +84,9 @@ class Simulator:
         self.block: Block = problem.block(links, dtype)
         self.problem = problem
         self.graph, self.dtype = graph, dtype
-        self.seed_number, self.seed = seed, jax.random.key(seed)
+        self.seed = jax.random.key(seed)
+        if problem.stream is not None:
+            self.tap = Tap(problem.stream, method.gradient.batch, seed)
         on_cpu = jax.default_backend() == "cpu"
         self.options = CPU_OPTIONS if on_cpu else {}
         self.unroll = (1 if "each" in method.hears else 2) if on_cpu else 8
@@ -87,7 +96,11 @@ class Simulator:
         if duals is not None:
             per_edge = "each" in self.method.hears
             D = jnp.asarray(edge_duals(self.graph, duals) if per_edge else duals, self.dtype)
-        carry = begin(self.method, self.block, jnp.asarray(X, self.dtype), D)
+        args = (self.method, self.block, jnp.asarray(X, self.dtype), D)
+        program = compiled(begin, args, {})
+        start = time.perf_counter()
+        carry = jax.block_until_ready(program(*args))
+        self.starting_seconds = time.perf_counter() - start
         return jax.tree.map(lambda a: jnp.array(a, copy=True), carry)  # donated later: no aliases
 
     def advance(self, carry: Any, first: int, rounds: int) -> tuple[Any, float]:
@@ -110,7 +123,7 @@ class Simulator:
             if self.problem.stream is not None:
                 block, fresh = self.next_samples(first + phases * done, now)
             args = (self.method, self.network, block, carry, noise, fresh)
-            program = compiled(run_rounds, args, min(self.unroll, now), self.options)
+            program = compiled(run_rounds, args, self.options, unroll=min(self.unroll, now))
             jax.block_until_ready(noise)
             start = time.perf_counter()
             carry = jax.block_until_ready(program(*args))
@@ -128,9 +141,8 @@ class Simulator:
         X = np.empty((steps, nodes, batch, self.problem.shards.features), self.dtype)
         y = np.empty((steps, nodes, batch), self.dtype)
         for i in range(nodes):
-            rows, labels = self.problem.stream.take(i, steps * batch, self.seed_number, first)
-            X[:, i] = rows.reshape(steps, batch, -1)
-            y[:, i] = self.problem.encode(labels).reshape(steps, batch)
+            X[:, i], labels = self.tap.take(i, first, steps)
+            y[:, i] = self.problem.encode(labels)
         fresh = (
             Dense(jnp.asarray(X.reshape(steps, nodes * batch, -1)), batch),
             jnp.asarray(y.reshape(steps, -1)),
@@ -149,7 +161,6 @@ def look(method: Any, network: Perfect, links: Links, carry: Any) -> tuple[Array
     return method.answer(state), method.duals(links, state, inbox, outbox)
 
 
-@jax.jit
 def begin(method: Any, p: Block, X: Array, duals: Array | None) -> Any:
     return method.init(p, X, duals)
 

@@ -1,0 +1,84 @@
+"""D2: stochastic gradient descent that does not mind how the nodes' data differ."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+from edgewise.block import Block, Links
+from edgewise.methods.dgd import common_step, require_estimator
+from edgewise.mixing import mixing_weights
+from edgewise.pytree import pytree
+
+if TYPE_CHECKING:
+    from edgewise.graph import Graph
+    from edgewise.problem import Problem
+
+
+class State(NamedTuple):
+    X: Array  # (v, n) models
+    Y: Array  # (v, n) x + C - eta g, what was sent
+    C: Array  # (v, n) the sum of all pulls so far; goes to eta times the dual
+    memory: Any  # the estimator's
+
+
+@pytree()
+class D2:
+    """Tang, Lian, Yan, Zhang, Liu 2018, Algorithm 1. From x(1) = W (x(0) - eta g(0)),
+
+        x(t+1) = W (2 x(t) - x(t-1) - eta (g(t) - g(t-1)))
+
+    Added up over t, with y the vector sent, y(0) = x(0) - eta g(0), and its pull
+    Q_i = sum_j w_ij (y_j - y_i), that is what is computed here:
+
+        C <- C + Q,    x <- y + Q,    y <- x + C - eta g(x),    from C = 0
+
+    W: mixing, eta: eta, g: gradient. Messages hold gradients, so the first one is zeros and the
+    first round only takes a gradient: after t rounds x is their x(t-1). Needs a W whose least
+    eigenvalue is above -1/3, hence the lazy default.
+
+    Not for an exact answer from SGD(): it ends at a noise floor of order eta (but not, as DGD, at
+    one that grows with how the data differ); and not for a penalty, of which it knows nothing.
+    """
+
+    gradient: Any
+    eta: Any = "auto"
+    mixing: Any = "lazy-metropolis"
+
+    hears = ("mixing",)
+    phases = ("step",)
+    takes_penalty = False
+    heals = False
+
+    def __post_init__(self) -> None:
+        require_estimator(self)
+
+    @property
+    def words(self) -> int:
+        return int(self.gradient.words)
+
+    def prepare(self, problem: "Problem", graph: "Graph") -> tuple["D2", dict[str, Any]]:
+        weights = {"mixing": mixing_weights(self.mixing, graph)}
+        return replace(self, eta=common_step(self, problem), mixing=None), weights
+
+    def init(self, p: Block, X: Array, duals: Array | None) -> tuple[State, tuple[Array, ...]]:
+        C = jnp.zeros_like(X) if duals is None else self.eta * duals
+        return State(X, X, C, self.gradient.init(p, X)), (jnp.zeros_like(X),)
+
+    def step(
+        self, p: Block, s: State, inbox: tuple[Array, ...], words: Array
+    ) -> tuple[State, tuple[Array, ...]]:
+        C, X = s.C + inbox[0], s.Y + inbox[0]
+        G, memory = self.gradient(p, X, s.memory, words)
+        Y = X + C - self.eta * G
+        return State(X, Y, C, memory), (Y,)
+
+    def answer(self, s: State) -> Array:
+        return s.X
+
+    def duals(
+        self, links: Links, s: State, inbox: tuple[Array, ...], outbox: tuple[Array, ...]
+    ) -> Array:
+        """(v, n) C / eta: at rest the pull is zero and x = x + C - eta g."""
+        return s.C / self.eta

@@ -1,0 +1,114 @@
+"""Network-DANE: a local problem at every node and round, on tracked gradients."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from edgewise.block import Block, Links
+from edgewise.errors import MethodError
+from edgewise.gradients.full import Full
+from edgewise.gradients.memory import weighted
+from edgewise.mixing import mixing_weights
+from edgewise.pytree import pytree
+from edgewise.steps import local_steps, positive
+
+if TYPE_CHECKING:
+    from edgewise.graph import Graph
+    from edgewise.problem import Problem
+
+
+class DaneState(NamedTuple):
+    X: Array  # (v, n) models
+    S: Array  # (v, n) the tracker
+    G: Array  # (v, n) grad f(y), y where the node last looked
+    memory: Any
+
+
+@pytree("inner", "batch")
+class NetworkDane:
+    """Li, Cen, Chen, Chi: "Communication-efficient distributed optimization in networks with
+    gradient tracking and variance reduction", arXiv:1909.05844. With W the mixing matrix,
+
+        y = W x
+        s = W s + grad f(y) - grad f(y of the round before)
+        x = argmin_z  f(z) - <grad f(y) - s, z> + mu/2 |z - y|^2
+
+    from y(0) = x(0), s(0) = grad f(x(0)). The argmin is left open there; here it is `inner`
+    gradient steps z <- z - eta (grad f(z) - grad f(y) + s + mu (z - y)) from z = y, of which the
+    first needs no new gradient. With `batch` samples instead of whole gradients those are the
+    inner loop of Network-SVRG, whose answer is the last z. eta is the local step: by rule
+    1 / (1/eta_i + mu), eta_i the estimator's; mu "auto" is three times the largest L_i, for which
+    shards may differ as they like; for shards alike, on a graph that mixes fast, less is faster.
+
+    Costs about inner passes over the data a round: not where gradients are dearer than messages.
+    """
+
+    gradient: Any = Full()
+    eta: Any = "auto"
+    mixing: Any = "metropolis"
+    mu: Any = "auto"
+    inner: int = 5
+    batch: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.gradient, Full):
+            raise MethodError("NetworkDane tracks whole gradients: give Full(), and batch= samples")
+        for name, value in (("inner", self.inner), ("batch", self.batch or 1)):
+            if not isinstance(value, int) or value < 1:
+                raise MethodError(f"NetworkDane({name}={value!r}): give a whole number, 1 or more")
+
+    hears = ("mixing", "mixing")
+    phases = ("step",)
+    heals = False
+    takes_penalty = False
+    words = property(lambda self: (self.inner - 1) * (self.batch or 0))
+
+    def prepare(self, problem: "Problem", graph: "Graph") -> tuple["NetworkDane", dict[str, Any]]:
+        smooth = problem.smoothness
+        rule = isinstance(self.mu, str) and self.mu == "auto"
+        mu = positive("mu", 3 * smooth.mean.max() if rule else self.mu, problem.nodes, "node")
+        eta = local_steps(self.eta, self.gradient, problem)
+        if isinstance(self.eta, str):
+            eta = np.minimum(eta, 1 / (3 * smooth.expected(self.batch))) if self.batch else eta
+            eta = 1 / (1 / eta + mu)
+        weights = mixing_weights(self.mixing, graph)
+        ready = replace(self, eta=eta[:, None], mixing=None, mu=mu[:, None])
+        return ready, {"mixing": weights}
+
+    def init(self, p: Block, X: Array, duals: Any) -> tuple[Any, tuple[Array, ...]]:
+        memory = self.gradient.init(p, X)
+        G = p.full(X) + p.ridge(X)
+        return DaneState(X, G, G, memory._replace(calls=memory.calls + p.counts)), (X, G)
+
+    def step(self, p: Block, s: DaneState, inbox: Any, words: Array) -> tuple[Any, Any]:
+        Y = s.X + inbox[0]
+        G, memory = self.gradient(p, Y, s.memory, words)
+        S = s.S + inbox[1] + (G - s.G)
+
+        def descend(k: Array, carry: Any) -> Any:
+            Z, memory = carry
+            change, memory = self.change(p, Y, G, Z, memory, words, k)
+            return Z - self.eta * (change + S + self.mu * (Z - Y)), memory
+
+        X, memory = lax.fori_loop(0, self.inner - 1, descend, (Y - self.eta * S, memory))
+        return DaneState(X, S, G, memory), (X, S)
+
+    def change(
+        self, p: Block, Y: Array, G: Array, Z: Array, memory: Any, words: Array, k: Array
+    ) -> tuple[Array, Any]:
+        """grad f(z) - grad f(y), whole or of the k-th batch, and the calls."""
+        if self.batch is None:
+            at, memory = self.gradient(p, Z, memory, words)
+            return at - G, memory
+        pick = p.pick(lax.dynamic_slice_in_dim(words, k * self.batch, self.batch, 1))
+        moved = p.spread(pick, weighted(pick, p.slopes(pick, Z) - p.slopes(pick, Y)))
+        return moved + p.ridge(Z - Y), memory._replace(calls=memory.calls + 2 * pick.batch)
+
+    def answer(self, s: DaneState) -> Array:
+        return s.X
+
+    def duals(self, links: Links, s: DaneState, inbox: Any, outbox: Any) -> Array:
+        return jnp.zeros_like(s.X)
