@@ -36,7 +36,7 @@ def states(gradient, rounds, **data):
     """The estimator's memory after every round, as `solve` runs it."""
     problem, _ = logistic(0.0, **data)
     with jax.enable_x64(True):
-        run = Run(problem, GRAPH, PrimalDual(gradient), 0, np.dtype("float64"), None, None, None)
+        run = Run(problem, GRAPH, PrimalDual(gradient), 0, np.dtype("float64"), None, None)
         for _ in range(rounds):
             run.advance(1)
             yield jax.tree.map(np.asarray, run.carry[0].memory)

@@ -204,7 +204,7 @@ def test_three_classes_are_refused(loss):
 
 
 def test_one_class_is_refused_by_multinomial():
-    with pytest.raises(DataError, match=r"all labels are .*two or more classes"):
+    with pytest.raises(DataError, match=r"all labels are .*Multinomial needs more"):
         ew.Multinomial().encode(np.array([2, 2]))
 
 

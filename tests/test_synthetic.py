@@ -132,7 +132,7 @@ def test_unusable_outputs_are_refused():
         fill_epsilon_like(np.empty((5, 3)), np.empty(4))
     with pytest.raises(DataError, match="use float32 or float64"):
         fill_epsilon_like(np.empty((5, 3), dtype=int), np.empty(5))
-    with pytest.raises(DataError, match="start=-1"):
+    with pytest.raises(DataError, match="start is -1"):
         fill_epsilon_like(np.empty((5, 3)), np.empty(5), start=-1)
 
 

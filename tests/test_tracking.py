@@ -10,9 +10,10 @@ from literal import make_case
 
 import edgewise as ew
 from edgewise.errors import MethodError
+from edgewise.gradients import PlainSVRG
 from edgewise.methods.network_dane import NetworkDane
 from edgewise.methods.pmgt import PMGT
-from edgewise.methods.tracking import GradientTracking, PlainSVRG
+from edgewise.methods.tracking import GradientTracking
 from edgewise.network.simulated import Simulator
 
 STEPS, SEED, V = 20, 5, 8

@@ -12,6 +12,7 @@ from edgewise.gradients import (
     ExactCoordinates,
     FiniteDifference,
     Full,
+    PlainSVRG,
 )
 from edgewise.graph import Graph
 from edgewise.losses import CustomLoss, Huber, Logistic, Multinomial, SmoothedHinge, Squared
@@ -23,7 +24,7 @@ from edgewise.methods.network_dane import NetworkDane
 from edgewise.methods.nids import NIDS
 from edgewise.methods.pmgt import PMGT
 from edgewise.methods.primal_dual import PrimalDual
-from edgewise.methods.tracking import GradientTracking, PlainSVRG
+from edgewise.methods.tracking import GradientTracking
 from edgewise.penalties import (
     L1,
     Box,

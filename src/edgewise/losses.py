@@ -8,6 +8,7 @@ paper's experiments, and never touches an intercept.
 """
 
 from collections.abc import Callable
+from numbers import Real
 from typing import Any, ClassVar
 
 import jax
@@ -202,7 +203,7 @@ class Multinomial(Linear):
     def encode(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
-            raise DataError(f"all labels are {classes[0].item()!r}: Multinomial needs two or more")
+            raise DataError(f"all labels are {classes[0].item()!r}: Multinomial needs more")
         return codes.astype(np.float64), classes
 
 
@@ -228,9 +229,9 @@ class CustomLoss:
         if not callable(self.fn):
             raise ProblemError(f"CustomLoss({self.fn!r}): give a function fn(x, d, y)")
         if self.smoothness is not None:
-            require_not_negative(self, smoothness=self.smoothness)
-            if self.smoothness == 0:
-                raise ProblemError("CustomLoss(smoothness=0) is flat: give a positive number")
+            given = self.smoothness
+            if not isinstance(given, Real) or not 0 < float(given) < float("inf"):
+                raise ProblemError(f"CustomLoss(smoothness={given!r}): give a positive number")
         if self.size is not None:
             whole_number("CustomLoss's size", self.size, 1, ProblemError)
 

@@ -11,6 +11,7 @@ from edgewise.gradients.asvrg import ASVRG
 from edgewise.gradients.finite_difference import ExactCoordinates, FiniteDifference
 from edgewise.gradients.full import Full
 from edgewise.gradients.lsvrg import LSVRG
+from edgewise.gradients.plain_svrg import PlainSVRG
 from edgewise.gradients.saga import SAGA
 from edgewise.gradients.sega import SEGA
 from edgewise.gradients.sgd import SGD
@@ -26,4 +27,5 @@ __all__ = [
     "ExactCoordinates",
     "FiniteDifference",
     "Full",
+    "PlainSVRG",
 ]

@@ -5,7 +5,17 @@ from dataclasses import replace
 from typing import Any
 
 from edgewise.errors import MethodError, UnknownName
-from edgewise.gradients import ASVRG, LSVRG, SAGA, SEGA, SGD, SVRG, FiniteDifference, Full
+from edgewise.gradients import (
+    ASVRG,
+    LSVRG,
+    SAGA,
+    SEGA,
+    SGD,
+    SVRG,
+    FiniteDifference,
+    Full,
+    PlainSVRG,
+)
 from edgewise.methods.d2 import D2
 from edgewise.methods.dgd import DGD
 from edgewise.methods.extra import EXTRA
@@ -13,7 +23,7 @@ from edgewise.methods.network_dane import NetworkDane
 from edgewise.methods.nids import NIDS
 from edgewise.methods.pmgt import PMGT
 from edgewise.methods.primal_dual import PrimalDual
-from edgewise.methods.tracking import GradientTracking, PlainSVRG
+from edgewise.methods.tracking import GradientTracking
 
 CATALOGUE: dict[str, tuple[Callable[[], Any], str]] = {
     "pd": (

@@ -1,0 +1,34 @@
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from edgewise.block import Block
+from edgewise.gradients.memory import Batched, Memory, change, remember, retake, weighted
+from edgewise.pytree import pytree
+from edgewise.smoothness import Smoothness
+
+
+@pytree("batch", "length")
+class PlainSVRG(Batched):
+    """Johnson, Zhang 2013, as in GT-SVRG: every `length` calls (default 2 K_i) the snapshot becomes
+    the iterate itself, not a mean. Two calls per sample and step, K_i per epoch."""
+
+    batch: int = 1
+    length: int | None = None
+
+    def auto_step(self, s: Smoothness) -> np.ndarray:
+        return 1 / (3 * s.expected(self.batch))
+
+    def theory_step(self, s: Smoothness) -> np.ndarray:
+        return 1 / (8 * s.sample)
+
+    def init(self, p: Block, X: Array) -> Memory:
+        done = jnp.zeros_like(p.counts)
+        return remember(p, X, keep_table=p.loss.linear)._replace(extra=done)
+
+    def __call__(self, p: Block, X: Array, m: Memory, words: Array) -> tuple[Array, Memory]:
+        over = m.extra >= (2 * p.counts if self.length is None else self.length)
+        m = retake(p, m, X, over)._replace(extra=jnp.where(over, 0, m.extra) + 1)
+        pick = p.pick(words)
+        G = p.spread(pick, weighted(pick, change(p, m, X, pick)[1])) + m.mean + p.ridge(X)
+        return G, m._replace(calls=m.calls + 2 * pick.batch)
