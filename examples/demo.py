@@ -69,9 +69,9 @@ def main() -> None:
     table.add_row("bytes sent, all edges", f"{last['bytes_sent']:,.0f}")
     table.add_row("seconds of compute", f"{last['seconds']:.2f}")
     table.add_row("features used", f"{np.count_nonzero(result.X[0, :-1])} of {problem.size - 1}")
-    table.add_row("accuracy, centralised", f"{accuracy(problem, star.x):.1%}")
+    table.add_row("training accuracy, centralised", f"{accuracy(problem, star.x):.1%}")
     worst = min(accuracy(problem, x) for x in result.X)
-    table.add_row("accuracy, worst of the peers", f"{worst:.1%}")
+    table.add_row("training accuracy, worst of the peers", f"{worst:.1%}")
     console.print(table)
 
     options.out.mkdir(parents=True, exist_ok=True)

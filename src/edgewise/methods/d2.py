@@ -1,19 +1,13 @@
 """D2: stochastic gradient descent that does not mind how the nodes' data differ."""
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
 
 from edgewise.block import Block, Links
-from edgewise.methods.dgd import common_step, require_estimator
-from edgewise.mixing import mixing_weights
+from edgewise.methods.averaging import Averaging
 from edgewise.pytree import pytree
-
-if TYPE_CHECKING:
-    from edgewise.graph import Graph
-    from edgewise.problem import Problem
 
 
 class State(NamedTuple):
@@ -24,7 +18,7 @@ class State(NamedTuple):
 
 
 @pytree()
-class D2:
+class D2(Averaging):
     """Tang, Lian, Yan, Zhang, Liu 2018, Algorithm 1. From x(1) = W (x(0) - eta g(0)),
 
         x(t+1) = W (2 x(t) - x(t-1) - eta (g(t) - g(t-1)))
@@ -46,21 +40,7 @@ class D2:
     eta: Any = "auto"
     mixing: Any = "lazy-metropolis"
 
-    hears = ("mixing",)
-    phases = ("step",)
     takes_penalty = False
-    heals = False
-
-    def __post_init__(self) -> None:
-        require_estimator(self)
-
-    @property
-    def words(self) -> int:
-        return int(self.gradient.words)
-
-    def prepare(self, problem: "Problem", graph: "Graph") -> tuple["D2", dict[str, Any]]:
-        weights = {"mixing": mixing_weights(self.mixing, graph)}
-        return replace(self, eta=common_step(self, problem), mixing=None), weights
 
     def init(self, p: Block, X: Array, duals: Array | None) -> tuple[State, tuple[Array, ...]]:
         C = jnp.zeros_like(X) if duals is None else self.eta * duals
@@ -73,9 +53,6 @@ class D2:
         G, memory = self.gradient(p, X, s.memory, words)
         Y = X + C - self.eta * G
         return State(X, Y, C, memory), (Y,)
-
-    def answer(self, s: State) -> Array:
-        return s.X
 
     def duals(
         self, links: Links, s: State, inbox: tuple[Array, ...], outbox: tuple[Array, ...]

@@ -1,19 +1,13 @@
 """EXTRA, PG-EXTRA and VR-EXTRA: one update, with or without a prox, with any estimator."""
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
 
 from edgewise.block import Block, Links
-from edgewise.methods.dgd import common_step, require_estimator
-from edgewise.mixing import mixing_weights
+from edgewise.methods.averaging import Averaging
 from edgewise.pytree import pytree
-
-if TYPE_CHECKING:
-    from edgewise.graph import Graph
-    from edgewise.problem import Problem
 
 
 class State(NamedTuple):
@@ -23,7 +17,7 @@ class State(NamedTuple):
 
 
 @pytree("proximal")
-class EXTRA:
+class EXTRA(Averaging):
     """Shi, Ling, Wu, Yin 2015, their second matrix (I + W)/2. From z(1) = W x(0) - eta g(0),
 
         z(k+2) = W x(k+1) + z(k+1) - (I + W)/2 x(k) - eta (g(k+1) - g(k)),    x = prox_{eta h}(z)
@@ -49,21 +43,7 @@ class EXTRA:
     mixing: Any = "lazy-metropolis"
     proximal: bool = False
 
-    hears = ("mixing",)
-    phases = ("step",)
     takes_penalty = property(lambda self: self.proximal)
-    heals = False
-
-    def __post_init__(self) -> None:
-        require_estimator(self)
-
-    @property
-    def words(self) -> int:
-        return int(self.gradient.words)
-
-    def prepare(self, problem: "Problem", graph: "Graph") -> tuple["EXTRA", dict[str, Any]]:
-        weights = {"mixing": mixing_weights(self.mixing, graph)}
-        return replace(self, eta=common_step(self, problem), mixing=None), weights
 
     def init(self, p: Block, X: Array, duals: Array | None) -> tuple[State, tuple[Array, ...]]:
         C = jnp.zeros_like(X) if duals is None else self.eta * duals
@@ -76,9 +56,6 @@ class EXTRA:
         X = s.X + s.C + inbox[0] - self.eta * G
         X = p.penalty.prox(X, self.eta) if self.proximal else X
         return State(X, s.C + 0.5 * inbox[0], memory), (X,)
-
-    def answer(self, s: State) -> Array:
-        return s.X
 
     def duals(
         self, links: Links, s: State, inbox: tuple[Array, ...], outbox: tuple[Array, ...]

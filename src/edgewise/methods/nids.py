@@ -1,19 +1,13 @@
 """NIDS: exact, proximal, with a step that the network has no say in."""
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
 
 from edgewise.block import Block, Links
-from edgewise.methods.dgd import common_step, require_estimator
-from edgewise.mixing import mixing_weights
+from edgewise.methods.averaging import Averaging
 from edgewise.pytree import pytree
-
-if TYPE_CHECKING:
-    from edgewise.graph import Graph
-    from edgewise.problem import Problem
 
 
 class State(NamedTuple):
@@ -25,7 +19,7 @@ class State(NamedTuple):
 
 
 @pytree()
-class NIDS:
+class NIDS(Averaging):
     """Li, Shi, Yan 2019, Algorithm 1, one step for all nodes and c = 1/(2 eta). With
     x = prox_{eta h}(z) and z(1) = x(0) - eta g(0),
 
@@ -48,21 +42,7 @@ class NIDS:
     eta: Any = "auto"
     mixing: Any = "metropolis"
 
-    hears = ("mixing",)
-    phases = ("step",)
     takes_penalty = True
-    heals = False
-
-    def __post_init__(self) -> None:
-        require_estimator(self)
-
-    @property
-    def words(self) -> int:
-        return int(self.gradient.words)
-
-    def prepare(self, problem: "Problem", graph: "Graph") -> tuple["NIDS", dict[str, Any]]:
-        weights = {"mixing": mixing_weights(self.mixing, graph)}
-        return replace(self, eta=common_step(self, problem), mixing=None), weights
 
     def init(self, p: Block, X: Array, duals: Array | None) -> tuple[State, tuple[Array, ...]]:
         C = jnp.zeros_like(X) if duals is None else self.eta * duals
@@ -77,9 +57,6 @@ class NIDS:
         G, memory = self.gradient(p, X, s.memory, words)
         A = X - self.eta * G
         return State(X, A, C, jnp.ones_like(s.begun), memory), (s.begun * (X + A - s.A),)
-
-    def answer(self, s: State) -> Array:
-        return s.X
 
     def duals(
         self, links: Links, s: State, inbox: tuple[Array, ...], outbox: tuple[Array, ...]
