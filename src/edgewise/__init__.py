@@ -1,6 +1,7 @@
 """Edgewise: fit models across machines that keep their own data, with no coordinator."""
 
 from edgewise import data, errors
+from edgewise.compare import Comparison, compare
 from edgewise.data import Shards, Stream, split
 from edgewise.gradients import (
     ASVRG,
@@ -42,6 +43,7 @@ from edgewise.problem import Problem
 from edgewise.reference import Reference, reference
 from edgewise.solve import Result, solve
 from edgewise.trace import Trace
+from edgewise.tune import Tuning, tune
 
 __version__ = "0.1.0"
 
@@ -59,6 +61,7 @@ __all__ = [
     "SGD",
     "SVRG",
     "Box",
+    "Comparison",
     "CustomLoss",
     "ElasticNet",
     "ExactCoordinates",
@@ -88,10 +91,13 @@ __all__ = [
     "SquaredL2",
     "Stream",
     "Trace",
+    "Tuning",
+    "compare",
     "data",
     "errors",
     "methods",
     "reference",
     "solve",
     "split",
+    "tune",
 ]

@@ -1,7 +1,7 @@
 """How far a run has come: everything a trace reports, in float64 and outside the timing."""
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,11 @@ class Target(NamedTuple):
         Array  # (V, n) v_i in the subdifferential of h_i at x; with `gradients` they sum to 0
     )
     objective: Array  # () sum_i f_i(x) + h_i(x)
+
+
+def target_of(star: Any) -> Target:
+    """From a `Reference`."""
+    return Target(*map(jnp.asarray, (star.x, star.gradients, star.subgradients, star.objective)))
 
 
 class Ends(NamedTuple):
@@ -53,13 +58,17 @@ def measure(
         "residual": residual,
     }
     if target is not None:
-        h = p.penalty.value(X)
-        report["objective_gap"] = (p.values(X) + h).sum() - target.objective
-        apart = X - target.x
-        at_optimum = p.penalty.value(jnp.broadcast_to(target.x, X.shape))
-        from_h = h - at_optimum - (target.subgradients * apart).sum(1)
-        report["bregman"] = jnp.maximum(divergences(p, X, target) + from_h, 0).sum()
+        report["objective_gap"] = (p.values(X) + p.penalty.value(X)).sum() - target.objective
+        report["bregman"] = bregman(p, X, target)
     return report
+
+
+def bregman(p: Block, X: Array, target: Target) -> Array:
+    """() sum_i D_{f_i + h_i}(x_i, x*)."""
+    star = jnp.broadcast_to(target.x, X.shape)
+    rise = p.penalty.value(X) - p.penalty.value(star)
+    from_h = rise - (target.subgradients * (X - star)).sum(1)
+    return jnp.maximum(divergences(p, X, target) + from_h, 0).sum()
 
 
 def divergences(p: Block, X: Array, target: Target) -> Array:

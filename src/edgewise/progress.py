@@ -1,6 +1,7 @@
 """A progress bar for runs that people watch."""
 
 import time
+from collections.abc import Callable
 from types import TracebackType
 
 from rich.console import Console
@@ -13,10 +14,13 @@ PATIENCE = 0.5  # seconds; shorter runs show nothing
 class Progress:
     """Shown after a moment, on a terminal only (or never, or always)."""
 
-    def __init__(self, rounds: int, title: str, wanted: bool | None) -> None:
+    def __init__(
+        self, rounds: int, title: str, wanted: bool | None, measure: str = "residual"
+    ) -> None:
         self.console = Console(stderr=True)
         self.wanted = self.console.is_terminal if wanted is None else wanted
-        self.rounds, self.title, self.began = rounds, title, time.monotonic()
+        self.rounds, self.title, self.measure = rounds, title, measure
+        self.began = time.monotonic()
         self.bar: Bar | None = None
 
     def __enter__(self) -> "Progress":
@@ -30,14 +34,18 @@ class Progress:
                 TextColumn("{task.description}"),
                 BarColumn(),
                 MofNCompleteColumn(),
-                TextColumn("residual {task.fields[residual]:.1e}"),
+                TextColumn(self.measure + " {task.fields[residual]:.1e}"),
                 TimeRemainingColumn(),
                 console=self.console,
                 transient=self.console.is_terminal,
             )
             self.task = self.bar.add_task(self.title, total=self.rounds, residual=residual)
             self.bar.start()
-        self.bar.update(self.task, completed=done, residual=residual)
+        self.bar.update(self.task, completed=done, residual=residual, description=self.title)
+
+    def portion(self, start: float, share: float) -> Callable[[float, float], None]:
+        """To tell of a part of the whole, itself from 0 to 1."""
+        return lambda part, measure: self.update(int((start + share * part) * self.rounds), measure)
 
     def __exit__(
         self,

@@ -1,10 +1,7 @@
 """The only loop: prepare, run a stretch of rounds, record, stop."""
 
-import signal
 import threading
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +14,8 @@ from edgewise import checkpoint as saved
 from edgewise.checks import as_numbers, check, precision
 from edgewise.errors import DivergenceWarning, ProblemError
 from edgewise.graph import Graph
-from edgewise.measure import Ends, Target, measure
+from edgewise.interrupt import deferred_interrupt
+from edgewise.measure import Ends, Target, measure, target_of
 from edgewise.methods import make
 from edgewise.network.simulated import Simulator
 from edgewise.problem import Problem
@@ -125,16 +123,12 @@ class Run:
     def aim(self, star: Reference | None) -> None:
         """Measure against this optimum from now on."""
         if star is not None:
-            self.target = Target(
-                *map(jnp.asarray, (star.x, star.gradients, star.subgradients, star.objective))
-            )
+            self.target = target_of(star)
 
     def starting_models(self, X0: Any) -> np.ndarray:
         V, n = self.problem.nodes, self.problem.size
         if X0 is None:
-            zero = jnp.zeros((V, n), self.dtype)
-            step = jnp.asarray(self.simulator.eta, self.dtype)
-            return np.asarray(self.simulator.block.penalty.prox(zero, step))
+            return self.simulator.origin()
         X = as_numbers("X0", X0).astype(self.dtype)
         if X.shape not in ((V, n), (n,)):
             raise ProblemError(f"X0 has shape {X.shape}: give ({V}, {n}), or ({n},) for all nodes")
@@ -257,24 +251,3 @@ def starting_duals(duals: Any, problem: Problem) -> np.ndarray | None:
             f"{problem.nodes} nodes and {problem.size} unknowns"
         )
     return np.asarray(D - D.mean(0))  # duals cancel over every edge, so they add up to zero
-
-
-@contextmanager
-def deferred_interrupt() -> Iterator[threading.Event]:
-    """Ctrl-C asks the loop to stop after the stretch under way; a second one stops at once."""
-    asked = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield asked
-        return
-    before = signal.getsignal(signal.SIGINT)
-
-    def ask(number: int, frame: Any) -> None:
-        if asked.is_set() or not callable(before):
-            raise KeyboardInterrupt
-        asked.set()
-
-    signal.signal(signal.SIGINT, ask)
-    try:
-        yield asked
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -63,6 +63,7 @@ class PrimalDual:
     heals = property(lambda self: self.form == "edge")
     phases = ("step",)
     takes_penalty = True
+    tunes = ("eta", "rho")
 
     @property
     def hears(self) -> tuple[str, ...]:

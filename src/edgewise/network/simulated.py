@@ -27,13 +27,18 @@ def run_rounds(
     def body(carry: Any, now: tuple[Array, Any]) -> tuple[Any, None]:
         words, samples = now
         here = p if samples is None else p._replace(rows=samples[0], labels=samples[1])
-        state, outbox = carry
-        for k, phase in enumerate(method.phases):
-            inbox = network.deliver(method.hears, p.links, outbox)
-            state, outbox = getattr(method, phase)(here, state, inbox, words[k])
-        return (state, outbox), None
+        return one_step(method, network, here, carry, words), None
 
     return lax.scan(body, carry, (noise, fresh), unroll=unroll)[0]
+
+
+def one_step(method: Any, network: Perfect, p: Block, carry: Any, words: Array) -> Any:
+    """All phases of a step, each after a round of messages; words (phases, v, w)."""
+    state, outbox = carry
+    for k, phase in enumerate(method.phases):
+        inbox = network.deliver(method.hears, p.links, outbox)
+        state, outbox = getattr(method, phase)(p, state, inbox, words[k])
+    return state, outbox
 
 
 # Carries would otherwise be copied every round (measured: 793 to 654 us at V=50, n=2000).
@@ -52,14 +57,15 @@ def signature(args: Any) -> tuple[Any, ...]:
     return tree, tuple((a.shape, a.dtype) for a in leaves)
 
 
-def compiled(f: Any, args: tuple[Any, ...], options: dict[str, Any], **static: int) -> Any:
+def compiled(
+    f: Any, args: tuple[Any, ...], options: dict[str, Any], donated: Any = (), **static: Any
+) -> Any:
     """f compiled ahead for these arguments, so that compiling is never timed."""
     key = (f, tuple(static.items()), tuple(options.items()), signature(args))
     with LOCK:
         if key not in COMPILED:
             if len(COMPILED) >= MOST_COMPILED:
                 COMPILED.pop(next(iter(COMPILED)))  # the oldest
-            donated = 3 if f is run_rounds else ()
             jitted = jax.jit(
                 f, static_argnames=tuple(static), donate_argnums=donated, compiler_options=options
             )
@@ -90,6 +96,11 @@ class Simulator:
         on_cpu = jax.default_backend() == "cpu"
         self.options = CPU_OPTIONS if on_cpu else {}
         self.unroll = (1 if "each" in method.hears else 2) if on_cpu else 8
+
+    def origin(self) -> np.ndarray:
+        """(V, n) where a run begins if nobody says otherwise: the prox of zero, so feasible."""
+        zero = jnp.zeros((self.problem.nodes, self.problem.size), self.dtype)
+        return np.asarray(self.block.penalty.prox(zero, jnp.asarray(self.eta, self.dtype)))
 
     def start(self, X: np.ndarray, duals: np.ndarray | None) -> Any:
         D = None
@@ -123,7 +134,7 @@ class Simulator:
             if self.problem.stream is not None:
                 block, fresh = self.next_samples(first + phases * done, now)
             args = (self.method, self.network, block, carry, noise, fresh)
-            program = compiled(run_rounds, args, self.options, unroll=min(self.unroll, now))
+            program = compiled(run_rounds, args, self.options, 3, unroll=min(self.unroll, now))
             jax.block_until_ready(noise)
             start = time.perf_counter()
             carry = jax.block_until_ready(program(*args))
