@@ -12,6 +12,7 @@ from literal import QUICK, make_case
 
 import edgewise as ew
 from edgewise.block import Links
+from edgewise.methods import make
 from edgewise.network.simulated import Simulator, run_rounds
 from edgewise.rows import Dense
 from edgewise.words import draw_words
@@ -32,24 +33,41 @@ ESTIMATORS = {
 }
 
 
-def simulator(case, gradient, form):
-    method = ew.PrimalDual(gradient, eta=case.eta, rho=case.rho, form=form)
+# The others, one of each kind of message and phase.
+BASELINES = {
+    "d2": lambda: ew.D2(ew.SGD(batch=2)),
+    "pg-extra": lambda: ew.EXTRA(ew.LSVRG(), proximal=True),
+    "nids": lambda: ew.NIDS(ew.Full()),
+    "tracking": lambda: ew.GradientTracking(ew.PlainSVRG(length=4)),
+    "network-svrg": lambda: ew.NetworkDane(inner=3, batch=2),
+    "pmgt": lambda: ew.PMGT(ew.SAGA(), depth=2),
+    "edge": lambda: make("edge"),
+    "sdcs": lambda: make("sdcs"),
+    "pdmm": lambda: make("pdmm"),
+    "d-admm": lambda: make("d-admm"),
+}
+
+
+def primal_dual(case, gradient, form):
+    return ew.PrimalDual(gradient, eta=case.eta, rho=case.rho, form=form)
+
+
+def simulator(case, method):
     made = Simulator(case.problem, case.graph, method, SEED, np.dtype("float64"))
     made.unroll, made.options = 1, {**made.options, **QUICK}
     return made
 
 
-def alone(block, i, own, graph, rho):
+def alone(block, i, own, graph):
     """What node i has of the block: its samples `own`, its edges, its penalty, and no more."""
-    neighbours = graph.neighbours(i)
-    edges = [tuple(e) for e in graph.edges.tolist()]
-    weights = np.array([rho[edges.index((min(i, j), max(i, j)))] for j in neighbours.tolist()])
+    mine = np.flatnonzero(np.asarray(block.links.owner) == i)
+    rho, mixing = (None if w is None else np.asarray(w)[mine] for w in block.links[1:3])
     links = Links(
-        owner=np.zeros(len(neighbours), np.int32),
-        rho=weights,
-        mixing=None,
-        total=np.array([[weights.sum()]]),
-        slots=np.arange(len(neighbours), dtype=np.int32)[None],
+        owner=np.zeros(len(mine), np.int32),
+        rho=rho,
+        mixing=mixing,
+        total=None if rho is None else np.array([[rho.sum()]]),
+        slots=np.arange(len(mine), dtype=np.int32)[None],
     )
     K = own.stop - own.start
     mine = block._replace(
@@ -90,12 +108,12 @@ def look(method, p, state, own, heard):
     return method.answer(state), duals, state.memory.calls
 
 
-def split(case, sim):
+def split(case, sim, rounds, stretch):
     """{round: {node: (answer, duals, calls)}} of separate nodes."""
     nodes, V = {}, case.graph.nodes
     for i in range(V):
         method = jax.tree.map(lambda a, i=i: a[i : i + 1] if a.ndim else a, sim.method)
-        nodes[i] = (method, alone(sim.block, i, case.problem.own(i), case.graph, case.rho))
+        nodes[i] = (method, alone(sim.block, i, case.problem.own(i), case.graph))
     seed = jax.random.key(SEED)
     state, out, wire, kept = {}, {}, {}, {}
 
@@ -122,7 +140,7 @@ def split(case, sim):
         post(i)
     keep(0)
     phases = sim.method.phases
-    for r in range(ROUNDS):
+    for r in range(rounds):
         new = {}
         for i, (m, p) in nodes.items():
             words = draw_words(seed, p.ids, jnp.array([r]), m.words)[0]
@@ -130,7 +148,7 @@ def split(case, sim):
         for i in nodes:
             state[i], out[i] = new[i]
             post(i)
-        if (r + 1) % STRETCH == 0:
+        if (r + 1) % stretch == 0:
             keep(r + 1)
     return kept
 
@@ -141,13 +159,25 @@ FORMS = [(name, "node") for name in ESTIMATORS] + [("saga", "edge"), ("svrg", "e
 @pytest.mark.parametrize(("name", "form"), FORMS)
 def test_nodes_on_their_own_give_the_simulators_iterates(name, form):
     case = make_case(counts=COUNTS, graph=GRAPH, intercept=True, weighted=True)
+    agree(case, primal_dual(case, ESTIMATORS[name](), form), ROUNDS, STRETCH)
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_so_do_those_of_the_other_methods(name):
+    method = BASELINES[name]()
+    penalty = "l1" if method.takes_penalty else "none"
+    case = make_case(counts=COUNTS, graph=GRAPH, intercept=True, weighted=True, penalty=penalty)
+    agree(case, method, 12, 4)
+
+
+def agree(case, method, rounds, stretch):
     with jax.enable_x64(True):
-        sim = simulator(case, ESTIMATORS[name](), form)
-        kept = split(case, sim)
+        sim = simulator(case, method)
+        kept = split(case, sim, rounds, stretch)
         carry = sim.start(case.X0, None)
-        for t in range(0, ROUNDS + 1, STRETCH):
+        for t in range(0, rounds + 1, stretch):
             if t:
-                carry, _ = sim.advance(carry, t - STRETCH, STRETCH)
+                carry, _ = sim.advance(carry, t - stretch, stretch)
             X, duals, calls = map(np.array, (*sim.view(carry), carry[0].memory.calls))
             for i in range(case.graph.nodes):
                 x, dual, called = kept[t][i]
@@ -188,7 +218,7 @@ def constants(jaxpr, found):
 def test_programs_hold_no_data(name, form):
     case = make_case(counts=COUNTS, graph=GRAPH, penalty="none", features=50)
     with jax.enable_x64(True):
-        sim = simulator(case, ESTIMATORS[name](), form)
+        sim = simulator(case, primal_dual(case, ESTIMATORS[name](), form))
         X = jnp.asarray(case.X0)
         init = jax.make_jaxpr(lambda m, p, X: m.init(p, X, None))(sim.method, sim.block, X)
         carry = jax.eval_shape(lambda m, p, X: m.init(p, X, None), sim.method, sim.block, X)

@@ -91,6 +91,17 @@ def test_large_graphs_take_another_way_to_the_same_weight(make, monkeypatch):
     np.testing.assert_allclose(mixing.second_largest(sp.csr_array(given)), second, atol=1e-8)
 
 
+def test_a_long_path_has_its_known_eigenvalues():
+    """Too close together for Lanczos: 2 - 2 cos(pi k / n), k = 0..n-1."""
+    n = 2000
+    L = laplacian(ew.Graph.from_edges([(i, i + 1) for i in range(n - 1)]), np.ones(n - 1))
+    gap = 2 - 2 * np.cos(np.pi / n)
+    np.testing.assert_allclose(mixing.smallest_eigenvalues(L), [0, gap], rtol=1e-6, atol=1e-14)
+    np.testing.assert_allclose(mixing.largest_eigenvalue(L), 4 - gap, rtol=1e-14)
+    slow = sp.eye_array(n, format="csr") - L / 4
+    np.testing.assert_allclose(1 - mixing.second_largest(slow), gap / 4, rtol=1e-6)
+
+
 def test_one_node_has_nobody_to_average_with():
     alone = ew.Graph.ring(1)
     with warnings.catch_warnings():

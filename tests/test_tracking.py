@@ -20,6 +20,7 @@ STEPS, SEED, V = 20, 5, 8
 METHODS = {
     "gt-saga": lambda: GradientTracking(ew.SAGA()),
     "gt-svrg": lambda: GradientTracking(PlainSVRG()),
+    "vr-diging": lambda: GradientTracking(ew.LSVRG()),
     "network-dane": lambda: NetworkDane(),
     "network-svrg": lambda: NetworkDane(batch=1, inner=20),
     "pmgt-saga": lambda: PMGT(ew.SAGA()),
@@ -70,6 +71,12 @@ def test_svrg_tracking_is_as_printed():
     assert iterates(case, method)[1].tolist() == (K + 2 * STEPS + 3 * K).tolist()
 
 
+def test_vr_diging_is_tracking_with_loopless_svrg():
+    case = make_case(penalty="none")
+    told, nodes = printed.vr_diging(case, 0.3, STEPS, SEED)
+    assert_same(case, GradientTracking(ew.LSVRG(), eta=0.3), told, nodes)
+
+
 @pytest.mark.parametrize(("name", "depth"), [("saga", 1), ("saga", 2), ("lsvrg", 3)])
 def test_pmgt_is_as_printed(name, depth):
     case = make_case(penalty="l1")
@@ -110,16 +117,9 @@ def problem(how, penalised):
     return made, star
 
 
-GRID = [
-    (name, graph, how)
-    for name in METHODS
-    for graph in GRAPHS
-    for how in ("iid", "label")
-    if name != "network-svrg" or graph == "ring"
-]
-
-
-@pytest.mark.parametrize(("name", "graph", "how"), GRID)
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("how", ["iid", "label"])
 def test_it_reaches_the_optimum(name, graph, how):
     here, star = problem(how, name.startswith("pmgt"))
     method = METHODS[name]()
@@ -199,7 +199,7 @@ def test_costs_are_exact(name):
     assert run.trace["oracle_calls"][-1] == calls(30)
 
 
-@pytest.mark.parametrize("name", ["gt-saga", "gt-svrg", "network-dane"])
+@pytest.mark.parametrize("name", ["gt-saga", "gt-svrg", "vr-diging", "network-dane"])
 def test_a_penalty_is_refused_before_the_start(name):
     with pytest.raises(MethodError, match="cannot handle a penalty"):
         ew.solve(problem("iid", True)[0], ew.Graph.ring(V), METHODS[name]())
@@ -213,18 +213,19 @@ def test_pmgt_refuses_a_penalty_of_its_own_at_each_node():
 
 
 @pytest.mark.parametrize(
-    "make",
+    ("make", "message"),
     [
-        lambda: GradientTracking("saga"),
-        lambda: GradientTracking(ew.ASVRG()),
-        lambda: PMGT(ew.ASVRG()),
-        lambda: PMGT(ew.SAGA(), depth=0),
-        lambda: NetworkDane(ew.SAGA()),
-        lambda: NetworkDane(inner=0),
+        (lambda: GradientTracking("saga"), "give an estimator"),
+        (lambda: GradientTracking(ew.ASVRG()), "has momentum"),
+        (lambda: PMGT(ew.ASVRG()), "has momentum"),
+        (lambda: PMGT(ew.SAGA(), depth=0), "PMGT's depth is 0: give a whole number from 1 up"),
+        (lambda: NetworkDane(ew.SAGA()), "tracks whole gradients"),
+        (lambda: NetworkDane(inner=0), "NetworkDane's inner is 0"),
+        (lambda: NetworkDane(batch=0), "NetworkDane's batch is 0"),
     ],
 )
-def test_what_cannot_be_is_refused(make):
-    with pytest.raises(MethodError):
+def test_what_cannot_be_is_refused(make, message):
+    with pytest.raises(MethodError, match=message):
         make()
 
 
@@ -238,3 +239,6 @@ def test_the_rules_give_one_step_to_all_nodes():
         assert ready.mixing is None
         assert weights["mixing"].shape == (V,)
         assert ready.eta[0, 0] <= ew.SAGA().auto_step(here.smoothness).min()
+    for method in (GradientTracking, PMGT):
+        with pytest.raises(MethodError, match="one step for all nodes"):
+            method(ew.SAGA(), eta=np.linspace(0.1, 0.2, V)).prepare(here, graph)

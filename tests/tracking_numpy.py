@@ -1,8 +1,8 @@
 """Gradient tracking, PMGT and Network-DANE: one mixing matrix, loops, plain NumPy.
 
 PMGT and Network-DANE follow public code that names those papers, GT-SAGA's order another public
-code of it. The listings of S-DIGing and GT-SVRG were not at hand: those follow their abstracts and
-what is commonly known of them, and should be held against the papers.
+code of it, VR-DIGing public notes on the paper. The listings of S-DIGing and GT-SVRG were not at
+hand: those follow their abstracts and what is commonly known of them.
 
 Shared with the library are only the random words. Each gives the iterates x(1)..x(T), and the
 nodes, whose oracle has counted what it was asked.
@@ -88,6 +88,24 @@ def gradient_tracking(case, estimator, eta, steps, seed):
         x = W @ x - eta * y
         new = np.array([oracle[i](x[i], words[k + 1, i]) for i in range(V)])
         y, g = W @ y + new - g, new
+        told.append(x)
+    return told, nodes
+
+
+def vr_diging(case, eta, steps, seed):
+    """Li, Lin, Fang 2020: x <- x - (eta g + U lambda + V^2 x), lambda <- lambda + U x, for DIGing
+    with U = I - W and V^2 = I - W^2. From lambda = -W x(0); for x(0) alike at all nodes that is
+    lambda = 0, for U has those in its null space."""
+    W, V, x = metropolis(case.graph), case.graph.nodes, case.X0
+    nodes = [case.node(i) for i in range(V)]
+    oracle = [Lsvrg(nodes[i], x[i]) for i in range(V)]
+    words = noise(case, steps, 2, seed)
+    U, squared = np.eye(V) - W, np.eye(V) - W @ W
+    dual, told = -W @ x, []
+    for k in range(steps):
+        g = np.array([oracle[i](x[i], words[k, i]) for i in range(V)])
+        x = x - (eta * g + U @ dual + squared @ x)
+        dual = dual + U @ x
         told.append(x)
     return told, nodes
 

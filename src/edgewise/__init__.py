@@ -18,11 +18,15 @@ from edgewise.gradients import (
 from edgewise.graph import Graph
 from edgewise.losses import CustomLoss, Huber, Logistic, Multinomial, SmoothedHinge, Squared
 from edgewise.methods import methods
+from edgewise.methods.admm import DADMM
 from edgewise.methods.d2 import D2
+from edgewise.methods.dcs import DCS
 from edgewise.methods.dgd import DGD
+from edgewise.methods.edge import EDGE
 from edgewise.methods.extra import EXTRA
 from edgewise.methods.network_dane import NetworkDane
 from edgewise.methods.nids import NIDS
+from edgewise.methods.pdmm import PDMM
 from edgewise.methods.pmgt import PMGT
 from edgewise.methods.primal_dual import PrimalDual
 from edgewise.methods.tracking import GradientTracking
@@ -50,11 +54,15 @@ __version__ = "0.1.0"
 __all__ = [
     "ASVRG",
     "D2",
+    "DADMM",
+    "DCS",
     "DGD",
+    "EDGE",
     "EXTRA",
     "L1",
     "LSVRG",
     "NIDS",
+    "PDMM",
     "PMGT",
     "SAGA",
     "SEGA",

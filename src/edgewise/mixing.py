@@ -6,16 +6,17 @@ which is symmetric with rows that add up to one, whatever the weights.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import eigsh
+from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from edgewise.errors import GraphError, UnknownName
 from edgewise.graph import Graph
 
 DENSE_NODES = 500  # up to here eigenvalues come from the whole matrix
+LANCZOS_RESTARTS = 200
 
 
 def metropolis(graph: Graph) -> np.ndarray:
@@ -36,15 +37,11 @@ def max_degree(graph: Graph) -> np.ndarray:
 def best_constant(graph: Graph) -> np.ndarray:
     """2 / (largest + second smallest eigenvalue of the Laplacian): the best of all equal weights
     (Xiao, Boyd 2004)."""
+    if not graph.edge_count:
+        return np.zeros(0)
     L = laplacian(graph, np.ones(graph.edge_count))
-    if graph.nodes <= DENSE_NODES:
-        values = np.linalg.eigvalsh(L.toarray())
-        low, high = values[min(1, len(values) - 1)], values[-1]
-    else:
-        high = eigsh(L, 1, which="LA", return_eigenvectors=False)[0]
-        shifted = (high * sp.eye_array(graph.nodes, format="csr") - L).tocsr()
-        low = high - np.sort(eigsh(shifted, 2, which="LA", return_eigenvectors=False))[0]
-    return np.full(graph.edge_count, 2 / (low + high) if graph.edge_count else 0.0)
+    low = smallest_eigenvalues(L)[1]
+    return np.full(graph.edge_count, 2 / (low + largest_eigenvalue(L)))
 
 
 def larger_degree(graph: Graph) -> np.ndarray:
@@ -114,9 +111,39 @@ def edge_weights(W: Any, graph: Graph) -> np.ndarray:
 
 def second_largest(W: Any) -> float:
     """The largest modulus of an eigenvalue, but for the one of the all-ones vector."""
-    V = W.shape[0]
-    if V <= DENSE_NODES:
-        values = np.linalg.eigvalsh(W.toarray() - 1 / V)
-        return float(np.abs(values).max())
-    values = eigsh(W, 2, which="LM", return_eigenvectors=False)
-    return float(np.sort(np.abs(values))[0])
+    L = sp.eye_array(W.shape[0], format="csr") - W
+    low = smallest_eigenvalues(L)
+    rest = low[np.argmax(np.abs(low))]  # the other is the zero of the all-ones vector, or inside
+    return float(max(abs(1 - rest), abs(1 - largest_eigenvalue(L))))
+
+
+def contraction(graph: Graph, weights: np.ndarray) -> float:
+    """How much of a disagreement is left after a round, at worst: `second_largest` of W."""
+    W = sp.eye_array(graph.nodes, format="csr") - laplacian(graph, weights)
+    return second_largest(W) if graph.nodes > 1 else 0.0
+
+
+def smallest_eigenvalues(L: Any) -> np.ndarray:
+    """(2,) of a symmetric matrix, in order."""
+    return np.sort(at_one_end(L, 2, "SA"))
+
+
+def largest_eigenvalue(L: Any) -> float:
+    return float(at_one_end(L, 1, "LA")[0])
+
+
+def at_one_end(L: Any, count: int, end: Literal["SA", "LA"]) -> np.ndarray:
+    """The `count` smallest ("SA") or largest ("LA") eigenvalues. On a graph that mixes fast a few
+    Lanczos steps find them. On one that does not, such as a long path, they lie too close for that;
+    but then the factors of L, shifted past its end, are sparse."""
+    if L.shape[0] <= DENSE_NODES:
+        values = np.linalg.eigvalsh(L.toarray())
+        return values[:count] if end == "SA" else values[-count:]
+    try:
+        return eigsh(L, count, which=end, maxiter=LANCZOS_RESTARTS, return_eigenvectors=False)
+    except ArpackNoConvergence:
+        diagonal, reach = L.diagonal(), abs(L).sum(axis=1)
+        around = reach - abs(diagonal)  # Gershgorin: no eigenvalue is beyond diagonal +- around
+        past = (diagonal - around).min() if end == "SA" else (diagonal + around).max()
+        shift = past + (-1 if end == "SA" else 1) * 1e-6 * reach.max()
+        return eigsh(L.tocsc(), count, sigma=shift, return_eigenvectors=False)

@@ -184,13 +184,13 @@ class Run:
     def record(self) -> None:
         X, duals = (a.astype(np.float64) for a in self.simulator.view(self.carry))
         report = self.measured(X, duals)
-        vectors = self.round * 2 * len(self.graph.edges) * len(self.method.hears)
+        vectors = self.simulator.sent(self.carry, self.round) * len(self.method.hears)
         memory = self.carry[0].memory
         row = {
             "rounds": self.round,
             "oracle_calls": float(np.mean(memory.calls)),
             "vectors_sent": vectors,
-            "bytes_sent": vectors * self.problem.size * self.dtype.itemsize,
+            "bytes_sent": vectors * self.simulator.message_bytes,
             "seconds": self.seconds,
             "function_values": float(np.mean(getattr(memory, "evaluations", 0.0))),
             **{k: float(a) for k, a in report.items()},

@@ -16,11 +16,15 @@ from edgewise.gradients import (
     Full,
     PlainSVRG,
 )
+from edgewise.methods.admm import DADMM
 from edgewise.methods.d2 import D2
+from edgewise.methods.dcs import DCS
 from edgewise.methods.dgd import DGD
+from edgewise.methods.edge import EDGE
 from edgewise.methods.extra import EXTRA
 from edgewise.methods.network_dane import NetworkDane
 from edgewise.methods.nids import NIDS
+from edgewise.methods.pdmm import PDMM
 from edgewise.methods.pmgt import PMGT
 from edgewise.methods.primal_dual import PrimalDual
 from edgewise.methods.tracking import GradientTracking
@@ -70,6 +74,10 @@ CATALOGUE: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: DGD(SGD()),
         "baseline: averaging and SGD; ends away from the optimum where data differ",
     ),
+    "dgd-full": (
+        lambda: DGD(Full()),
+        "baseline: the same with exact gradients; still ends away from the optimum",
+    ),
     "d2": (
         lambda: D2(SGD()),
         "baseline: SGD that does not mind how data differ; stops at a noise floor",
@@ -101,6 +109,30 @@ CATALOGUE: dict[str, tuple[Callable[[], Any], str]] = {
     "gt-svrg": (
         lambda: GradientTracking(PlainSVRG()),
         "baseline: the same without a table, snapshots instead",
+    ),
+    "vr-diging": (
+        lambda: GradientTracking(LSVRG()),
+        "baseline: the same with a coin for snapshots",
+    ),
+    "dcs": (
+        lambda: DCS(Full()),
+        "baseline: many local gradients between two talks, any penalty; sublinear",
+    ),
+    "sdcs": (
+        lambda: DCS(SGD()),
+        "baseline: the same with sampled gradients",
+    ),
+    "edge": (
+        lambda: EDGE(SAGA()),
+        "baseline: augmented Lagrangian over edges, by SAGA; no penalty",
+    ),
+    "pdmm": (
+        lambda: PDMM(),
+        "baseline: a local problem solved every round; few rounds, many gradients; heals",
+    ),
+    "d-admm": (
+        lambda: DADMM(),
+        "baseline: the same by consensus ADMM",
     ),
     "network-dane": (
         lambda: NetworkDane(),

@@ -3,9 +3,11 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from edgewise.block import Links
 from edgewise.errors import MethodError
 from edgewise.mixing import mixing_weights
 from edgewise.steps import local_steps
@@ -22,8 +24,8 @@ class Averaging:
     eta: Any
     mixing: Any
 
-    hears = ("mixing",)
-    phases = ("step",)
+    hears: tuple[str, ...] = ("mixing",)
+    phases: Any = ("step",)
     heals = False
 
     def __post_init__(self) -> None:
@@ -40,6 +42,10 @@ class Averaging:
 
     def answer(self, s: Any) -> Array:
         return s.X
+
+    def duals(self, links: Links, s: Any, inbox: Any, outbox: Any) -> Array:
+        """(v, n) zeros where there are none."""
+        return jnp.zeros_like(s.X)
 
 
 def require_estimator(method: Any) -> None:

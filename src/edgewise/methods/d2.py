@@ -29,7 +29,8 @@ class D2(Averaging):
         C <- C + Q,    x <- y + Q,    y <- x + C - eta g(x),    from C = 0
 
     W: mixing, eta: eta, g: gradient. Messages hold gradients, so the first one is zeros and the
-    first round only takes a gradient: after t rounds x is their x(t-1). Needs a W whose least
+    first round only takes a gradient: after t rounds x is their x(t-1). That the first step is
+    averaged too is as in public code (relaysgd); other code leaves it out. Needs a W whose least
     eigenvalue is above -1/3, hence the lazy default.
 
     Not for an exact answer from SGD(): it ends at a noise floor of order eta (but not, as DGD, at

@@ -2,10 +2,9 @@
 
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 from jax import Array
 
-from edgewise.block import Block, Links
+from edgewise.block import Block
 from edgewise.methods.averaging import Averaging
 from edgewise.pytree import pytree
 
@@ -45,9 +44,3 @@ class DGD(Averaging):
         G, memory = self.gradient(p, s.X, s.memory, words)
         X = s.X + inbox[0] - self.eta * G
         return State(X, memory), (X,)
-
-    def duals(
-        self, links: Links, s: State, inbox: tuple[Array, ...], outbox: tuple[Array, ...]
-    ) -> Array:
-        """There are none."""
-        return jnp.zeros_like(s.X)

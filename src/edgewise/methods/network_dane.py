@@ -1,23 +1,19 @@
 """Network-DANE: a local problem at every node and round, on tracked gradients."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from edgewise.block import Block, Links
-from edgewise.errors import MethodError
+from edgewise.block import Block
+from edgewise.errors import MethodError, whole_number
 from edgewise.gradients.full import Full
 from edgewise.gradients.memory import weighted
+from edgewise.methods.averaging import Averaging
 from edgewise.mixing import mixing_weights
 from edgewise.pytree import pytree
 from edgewise.steps import local_steps, positive
-
-if TYPE_CHECKING:
-    from edgewise.graph import Graph
-    from edgewise.problem import Problem
 
 
 class DaneState(NamedTuple):
@@ -28,7 +24,7 @@ class DaneState(NamedTuple):
 
 
 @pytree("inner", "batch")
-class NetworkDane:
+class NetworkDane(Averaging):
     """Li, Cen, Chen, Chi: "Communication-efficient distributed optimization in networks with
     gradient tracking and variance reduction", arXiv:1909.05844. With W the mixing matrix,
 
@@ -43,8 +39,7 @@ class NetworkDane:
     1 / (1/eta_i + mu), eta_i the estimator's; mu "auto" is three times the largest L_i, for which
     shards may differ as they like; for shards alike, on a graph that mixes fast, less is faster.
 
-    Costs about inner passes over the data a round: not where gradients are dearer than messages.
-    """
+    Costs about inner passes over the data a round: not where gradients are dearer than messages."""
 
     gradient: Any = Full()
     eta: Any = "auto"
@@ -56,17 +51,15 @@ class NetworkDane:
     def __post_init__(self) -> None:
         if not isinstance(self.gradient, Full):
             raise MethodError("NetworkDane tracks whole gradients: give Full(), and batch= samples")
-        for name, value in (("inner", self.inner), ("batch", self.batch or 1)):
-            if not isinstance(value, int) or value < 1:
-                raise MethodError(f"NetworkDane({name}={value!r}): give a whole number, 1 or more")
+        whole_number("NetworkDane's inner", self.inner, 1, MethodError)
+        whole_number("NetworkDane's batch", 1 if self.batch is None else self.batch, 1, MethodError)
 
     hears = ("mixing", "mixing")
-    phases = ("step",)
-    heals = False
     takes_penalty = False
+    tunes = ("mu", "eta")
     words = property(lambda self: (self.inner - 1) * (self.batch or 0))
 
-    def prepare(self, problem: "Problem", graph: "Graph") -> tuple["NetworkDane", dict[str, Any]]:
+    def prepare(self, problem: Any, graph: Any) -> tuple["NetworkDane", dict[str, Any]]:
         smooth = problem.smoothness
         rule = isinstance(self.mu, str) and self.mu == "auto"
         mu = positive("mu", 3 * smooth.mean.max() if rule else self.mu, problem.nodes, "node")
@@ -74,9 +67,8 @@ class NetworkDane:
         if isinstance(self.eta, str):
             eta = np.minimum(eta, 1 / (3 * smooth.expected(self.batch))) if self.batch else eta
             eta = 1 / (1 / eta + mu)
-        weights = mixing_weights(self.mixing, graph)
-        ready = replace(self, eta=eta[:, None], mixing=None, mu=mu[:, None])
-        return ready, {"mixing": weights}
+        weights = {"mixing": mixing_weights(self.mixing, graph)}
+        return replace(self, eta=eta[:, None], mixing=None, mu=mu[:, None]), weights
 
     def init(self, p: Block, X: Array, duals: Any) -> tuple[Any, tuple[Array, ...]]:
         memory = self.gradient.init(p, X)
@@ -106,9 +98,3 @@ class NetworkDane:
         pick = p.pick(lax.dynamic_slice_in_dim(words, k * self.batch, self.batch, 1))
         moved = p.spread(pick, weighted(pick, p.slopes(pick, Z) - p.slopes(pick, Y)))
         return moved + p.ridge(Z - Y), memory._replace(calls=memory.calls + 2 * pick.batch)
-
-    def answer(self, s: DaneState) -> Array:
-        return s.X
-
-    def duals(self, links: Links, s: DaneState, inbox: Any, outbox: Any) -> Array:
-        return jnp.zeros_like(s.X)

@@ -1,22 +1,16 @@
 """Proximal gradient tracking with several rounds of mixing a step."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
-import scipy.sparse as sp
 from jax import Array
 
-from edgewise.block import Block, Links
-from edgewise.errors import MethodError
-from edgewise.mixing import laplacian, mixing_weights, second_largest
+from edgewise.block import Block
+from edgewise.errors import MethodError, whole_number
+from edgewise.methods.averaging import Averaging
+from edgewise.mixing import contraction
 from edgewise.pytree import pytree
-from edgewise.steps import local_steps
-
-if TYPE_CHECKING:
-    from edgewise.graph import Graph
-    from edgewise.problem import Problem
 
 
 class PMGTState(NamedTuple):
@@ -29,7 +23,7 @@ class PMGTState(NamedTuple):
 
 
 @pytree("depth")
-class PMGT:
+class PMGT(Averaging):
     """Ye, Xiong, Zhang: "PMGT-VR: A decentralized proximal-gradient algorithmic framework with
     variance reduction", arXiv:2012.15010. With SAGA it is PMGT-SAGA, with LSVRG PMGT-LSVRG:
 
@@ -39,11 +33,9 @@ class PMGT:
     FastMix is `depth` (their K) rounds of m <- (1 + omega) W m - omega m_old from m_old = m, with
     omega = (1 - sqrt(1 - sigma^2)) / (1 + sqrt(1 - sigma^2)), sigma the second largest singular
     value of W. So a step is 2 depth rounds of one vector. s(0) is not mixed, as in public code of
-    it; its pass over the samples is the one that fills SAGA's table. One eta for all: by rule
-    the least of the nodes' own. One h for all, as theirs: another at each node is refused.
+    it; its pass over the samples is the one that fills SAGA's table. One h for all, as theirs.
 
-    Not where rounds are dear: pg-extra and saga-pd step in every round, this in one of 2 depth.
-    """
+    Not where rounds are dear: pg-extra and saga-pd step in every round, this in one of 2 depth."""
 
     gradient: Any
     eta: Any = "auto"
@@ -52,37 +44,24 @@ class PMGT:
     omega: Any = None  # found from the mixing
 
     def __post_init__(self) -> None:
-        if not (callable(self.gradient) and hasattr(self.gradient, "init")):
-            raise MethodError(f"PMGT({self.gradient!r}): give an estimator, such as SAGA()")
-        if hasattr(self.gradient, "point"):  # its iterate is not where its gradient is
-            raise MethodError(f"PMGT cannot track {type(self.gradient).__name__}")
-        if self.depth is not None and (not isinstance(self.depth, int) or self.depth < 1):
-            raise MethodError(f"PMGT(depth={self.depth!r}): give a whole number, 1 or more")
+        super().__post_init__()
+        whole_number("PMGT's depth", 1 if self.depth is None else self.depth, 1, MethodError)
 
-    hears = ("mixing",)
-    heals = False
     takes_penalty = True
-    words = property(lambda self: int(self.gradient.words))
 
     @property
     def phases(self) -> tuple[str, ...]:
         more = ("mix",) * ((self.depth or 1) - 1)
         return (*more, "track", *more, "descend")
 
-    def prepare(self, problem: "Problem", graph: "Graph") -> tuple["PMGT", dict[str, Any]]:
+    def prepare(self, problem: Any, graph: Any) -> tuple["PMGT", dict[str, Any]]:
         if not problem.same_penalty:
             raise MethodError("PMGT needs the same penalty at every node: use saga-pd")
         if problem.stream is not None:
             raise MethodError("PMGT begins with a pass over all samples, not for a stream: use spd")
-        eta = local_steps(self.eta, self.gradient, problem)
-        if isinstance(self.eta, str):
-            eta = np.full_like(eta, eta.min())
-        weights = mixing_weights(self.mixing, graph)
-        W = sp.eye_array(graph.nodes, format="csr") - laplacian(graph, weights)
-        depth, omega = self.plan(second_largest(W) if graph.nodes > 1 else 0.0)
-        full = np.full((graph.nodes, 1), omega)
-        ready = replace(self, eta=eta[:, None], mixing=None, depth=depth, omega=full)
-        return ready, {"mixing": weights}
+        ready, weights = super().prepare(problem, graph)
+        depth, omega = self.plan(contraction(graph, weights["mixing"]))
+        return replace(ready, depth=depth, omega=np.full_like(ready.eta, omega)), weights
 
     def plan(self, sigma: float) -> tuple[int, float]:
         """Depth and omega; by rule so deep that FastMix at least halves all disagreement."""
@@ -96,7 +75,7 @@ class PMGT:
 
     def init(self, p: Block, X: Array, duals: Any) -> tuple[Any, tuple[Array, ...]]:
         memory = self.gradient.init(p, X)
-        memory = memory._replace(calls=jnp.maximum(memory.calls, p.counts))  # one pass for both
+        memory = memory._replace(calls=memory.calls.clip(p.counts))  # one pass for both
         G = p.full(X) + p.ridge(X)
         M = p.penalty.prox(X - self.eta * G, self.eta)
         return PMGTState(X, G, G, M, M, memory), (M,)
@@ -118,9 +97,3 @@ class PMGT:
         S = self.mixed(s, inbox[0])
         M = p.penalty.prox(s.X - self.eta * S, self.eta)
         return s._replace(S=S, M=M, Old=M), (M,)
-
-    def answer(self, s: PMGTState) -> Array:
-        return s.X
-
-    def duals(self, links: Links, s: PMGTState, inbox: Any, outbox: Any) -> Array:
-        return jnp.zeros_like(s.X)

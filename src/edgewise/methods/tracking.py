@@ -1,19 +1,16 @@
-"""Gradient tracking, composed with any gradient estimator: S-DIGing, GT-SAGA, GT-SVRG."""
+"""Gradient tracking with any gradient estimator: S-DIGing, GT-SAGA, GT-SVRG, VR-DIGing."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-import scipy.sparse as sp
 from jax import Array
-from scipy.sparse.linalg import eigsh
 
-from edgewise.block import Block, Links
-from edgewise.errors import MethodError
-from edgewise.mixing import DENSE_NODES, laplacian, mixing_weights
+from edgewise.block import Block
+from edgewise.methods.averaging import Averaging
+from edgewise.mixing import laplacian, largest_eigenvalue
 from edgewise.pytree import pytree
-from edgewise.steps import local_steps
 
 if TYPE_CHECKING:
     from edgewise.graph import Graph
@@ -28,7 +25,7 @@ class TrackingState(NamedTuple):
 
 
 @pytree()
-class GradientTracking:
+class GradientTracking(Averaging):
     """Combine, then step along a tracker of the mean gradient; with W the mixing matrix,
 
         y(t) = W y(t-1) + g(t) - g(t-1),    y(0) = g(0)
@@ -37,11 +34,14 @@ class GradientTracking:
     s-diging, read as DIGing with SAGA, and gt-saga are this with SAGA (Li et al.: "S-DIGing",
     arXiv:1910.08704; Xin, Khan, Kar: "Variance-reduced decentralized stochastic optimization with
     gradient tracking", Part I, arXiv:1909.11774); gt-svrg is it with PlainSVRG (Part II,
-    arXiv:1910.04057). W = I - sum_e w_e (e_i - e_j)(e_i - e_j)^T from `mixing`. eta is one step
-    for all: by rule the least of the nodes' own, or `stable` where that is less. The printed order,
-    y(t+1) after x(t+1), gives the same iterates; y(-1) = g(-1) = 0 makes the first step like all
-    others, and g(0) is the whole gradient, as printed, for SAGA and PlainSVRG begin with a pass at
-    x(0). (The later nonconvex GT-SAGA, which mixes after it steps, in two rounds, is another.)
+    arXiv:1910.04057), vr-diging with LSVRG (Li, Lin, Fang, arXiv:2009.04373: their
+    x <- x - (eta g + U lambda + V^2 x), lambda <- lambda + U x, U = I - W, V^2 = I - W^2, which is
+    this where nodes start alike). Of S-DIGing and GT-SVRG only the abstracts were at hand. W: from
+    `mixing`. eta: one step for all, by rule the least of the nodes' own, or `stable` where that is
+    less. The printed order, y(t+1) after x(t+1), gives the same iterates; y(-1) = g(-1) = 0 makes
+    the first step like all others, and g(0) is the whole gradient, as printed, for those three
+    begin with a pass at x(0). (The later nonconvex GT-SAGA, which mixes after it steps, in two
+    rounds, is another.)
 
     Two vectors an edge and round, and a step that must shrink where the graph mixes slowly: not
     where messages are dear, nor with a penalty; saga-pd sends one and takes any.
@@ -51,24 +51,15 @@ class GradientTracking:
     eta: Any = "auto"
     mixing: Any = "metropolis"
 
-    def __post_init__(self) -> None:
-        if not (callable(self.gradient) and hasattr(self.gradient, "init")):
-            raise MethodError(f"GradientTracking({self.gradient!r}): give an estimator, as SAGA()")
-        if hasattr(self.gradient, "point"):  # its iterate is not where its gradient is
-            raise MethodError(f"GradientTracking cannot track {type(self.gradient).__name__}")
-
     hears = ("mixing", "mixing")
-    phases = ("step",)
-    heals = False
     takes_penalty = False
-    words = property(lambda self: int(self.gradient.words))
 
-    def prepare(self, problem: "Problem", graph: "Graph") -> tuple["GradientTracking", Any]:
-        weights = mixing_weights(self.mixing, graph)
-        eta = local_steps(self.eta, self.gradient, problem)
+    def prepare(self, problem: "Problem", graph: "Graph") -> tuple[Any, dict[str, Any]]:
+        ready, weights = super().prepare(problem, graph)
         if isinstance(self.eta, str):
-            eta = np.full_like(eta, min(eta.min(), stable(weights, graph, problem)))
-        return replace(self, eta=eta[:, None], mixing=None), {"mixing": weights}
+            limit = stable(weights["mixing"], graph, problem)
+            ready = replace(ready, eta=np.minimum(ready.eta, limit))
+        return ready, weights
 
     def init(self, p: Block, X: Array, duals: Any) -> tuple[Any, tuple[Array, ...]]:
         zero = jnp.zeros_like(X)
@@ -82,19 +73,9 @@ class GradientTracking:
         X = s.X + inbox[0] - self.eta * Y
         return TrackingState(X, Y, G, memory), (X, Y)
 
-    def answer(self, s: TrackingState) -> Array:
-        return s.X
-
-    def duals(self, links: Links, s: TrackingState, inbox: Any, outbox: Any) -> Array:
-        return jnp.zeros_like(s.X)
-
 
 def stable(weights: np.ndarray, graph: "Graph", problem: "Problem") -> float:
     """Two thirds of (1 + lambda)^2 / (2 L), lambda the least eigenvalue of W: from there on exact
     tracking of squares of one curvature L swings and grows."""
-    W = sp.eye_array(graph.nodes, format="csr") - laplacian(graph, weights)
-    if graph.nodes <= DENSE_NODES:
-        low = np.linalg.eigvalsh(W.toarray())[0]
-    else:
-        low = eigsh(W, 1, which="SA", return_eigenvectors=False)[0]
+    low = 1 - largest_eigenvalue(laplacian(graph, weights))
     return float((1 + low) ** 2 / (3 * problem.smoothness.mean.max()))

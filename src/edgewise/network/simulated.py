@@ -76,6 +76,8 @@ def compiled(
 class Simulator:
     """A method on a graph of simulated nodes."""
 
+    program: Any = staticmethod(run_rounds)
+
     def __init__(self, problem: Any, graph: Graph, method: Any, seed: int, dtype: Any) -> None:
         if problem.stream is not None and not hasattr(getattr(method, "gradient", None), "streams"):
             raise MethodError(
@@ -83,6 +85,7 @@ class Simulator:
                 "use spd, or PrimalDual(SGD(batch=...))"
             )
         prepared, weights = method.prepare(problem, graph)
+        self.network: Any
         links, self.network = connect(graph, weights, dtype)
         self.eta = np.asarray(prepared.eta)
         self.name = describe(method)
@@ -117,30 +120,49 @@ class Simulator:
     def advance(self, carry: Any, first: int, rounds: int) -> tuple[Any, float]:
         """`rounds` rounds after the first `first`, and the seconds that they took."""
         phases = len(self.method.phases)
-        words = self.method.words
-        per_step = phases * self.block.ids.shape[0] * max(words, 1)
-        if self.problem.stream is not None:
-            per_step *= self.problem.shards.features
+        per_step = phases * max(self.noise_per_round(), 1)
         most = max(1, MOST_NOISE // per_step)
         steps, spent, done = rounds // phases, 0.0, 0
         pieces = -(-steps // most)
         size = -(-steps // max(pieces, 1))
         while done < steps:
             now = min(size, steps - done)
-            at = first + phases * done + jnp.arange(now * phases)
-            noise = draw_words(self.seed, self.block.ids, at, words)
-            noise = noise.reshape(now, phases, *noise.shape[1:])
-            block, fresh = self.block, None
-            if self.problem.stream is not None:
-                block, fresh = self.next_samples(first + phases * done, now)
-            args = (self.method, self.network, block, carry, noise, fresh)
-            program = compiled(run_rounds, args, self.options, 3, unroll=min(self.unroll, now))
-            jax.block_until_ready(noise)
+            args = self.arguments(carry, first + phases * done, now)
+            program = compiled(self.program, args, self.options, 3, unroll=min(self.unroll, now))
+            jax.block_until_ready(args[4])
             start = time.perf_counter()
             carry = jax.block_until_ready(program(*args))
             spent += time.perf_counter() - start
             done += now
         return carry, spent
+
+    def noise_per_round(self) -> int:
+        """Numbers to be held for a round ahead."""
+        words: int = len(self.block.ids) * self.method.words
+        return words * (1 if self.problem.stream is None else self.problem.shards.features)
+
+    def arguments(self, carry: Any, first: int, steps: int) -> tuple[Any, ...]:
+        """Of the program that goes on for so many steps."""
+        block, fresh = self.block, None
+        if self.problem.stream is not None:
+            block, fresh = self.next_samples(first, steps)
+        return self.method, self.network, block, carry, self.words(first, steps), fresh
+
+    def words(self, first: int, steps: int) -> Array:
+        """(steps, phases, v, words)"""
+        phases = len(self.method.phases)
+        at = first + jnp.arange(steps * phases)
+        noise = draw_words(self.seed, self.block.ids, at, self.method.words)
+        return noise.reshape(steps, phases, *noise.shape[1:])
+
+    def sent(self, carry: Any, rounds: int) -> int:
+        """Messages that have gone over directed edges."""
+        return rounds * 2 * self.graph.edge_count
+
+    @property
+    def message_bytes(self) -> float:
+        """Of one vector."""
+        return float(self.problem.size * self.dtype.itemsize)
 
     def view(self, carry: Any) -> tuple[Array, Array]:
         """(V, n) the nodes' models, and their duals."""
