@@ -3,6 +3,7 @@
 from edgewise import data, errors
 from edgewise.compare import Comparison, compare
 from edgewise.data import Shards, Stream, split
+from edgewise.faults import Faults
 from edgewise.gradients import (
     ASVRG,
     LSVRG,
@@ -73,6 +74,7 @@ __all__ = [
     "CustomLoss",
     "ElasticNet",
     "ExactCoordinates",
+    "Faults",
     "FiniteDifference",
     "Full",
     "GradientTracking",

@@ -100,7 +100,7 @@ def fingerprint(run: "Run") -> str:
     digest = hashlib.sha256()
     leaves, tree = jax.tree.flatten((run.method, run.simulator.network, run.simulator.block.links))
     digest.update(re.sub(r" at 0x[0-9a-f]+", "", str(tree)).encode())
-    block, X = run.block64, run.simulator.view(run.carry)
+    block, X = run.gauge.block, run.simulator.view(run.carry)
     shape = (run.problem.nodes, run.problem.size)
     probe = jnp.asarray(np.random.default_rng(0).standard_normal(shape))
     said = [block.values(probe), block.penalty.prox(probe, jnp.ones((shape[0], 1)))]
@@ -108,5 +108,5 @@ def fingerprint(run: "Run") -> str:
     rounded = [np.char.mod("%.6e", np.asarray(a, np.float64)) for a in (*said, *X)]
     for part in (*leaves, jax.random.key_data(run.simulator.seed), run.problem.counts, *rounded):
         digest.update(np.ascontiguousarray(part).tobytes())
-    digest.update(f"{run.dtype} {run.problem.loss.outputs}".encode())
+    digest.update(f"{run.dtype} {run.problem.loss.outputs} {run.faults}".encode())
     return digest.hexdigest()

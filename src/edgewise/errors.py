@@ -72,3 +72,7 @@ class CheckpointError(EdgewiseError):
 
 class DivergenceWarning(UserWarning):
     """The iterates grew without bound; the message names a smaller step to try."""
+
+
+class FaultWarning(UserWarning):
+    """A method is to run under faults that it is not exact under."""

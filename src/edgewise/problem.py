@@ -114,6 +114,22 @@ class Problem:
         every = self.penalty if isinstance(self.penalty, list | tuple) else [self.penalty]
         return not all(isinstance(h, penalties.NoPenalty) for h in every)
 
+    def only(self, nodes: Any) -> "Problem":
+        """The problem of some of the nodes, with losses and penalties as they are here."""
+        at = np.concatenate([np.arange(self.own(i).start, self.own(i).stop) for i in nodes])
+        made = object.__new__(Problem)
+        for name in ("stream", "loss", "intercept", "classes", "free", "size"):
+            setattr(made, name, getattr(self, name))
+        made.shards = Shards(self.shards.X[at], self.shards.y[at], self.counts[nodes])
+        made.labels = self.labels[at]
+        made.scale = None if self.scale is None else self.scale[at]
+        made.penalty = self.penalty
+        if isinstance(self.penalty, list | tuple):
+            made.penalty = [self.penalty[i] for i in nodes]
+        with jax.enable_x64(True):
+            made._stacked = penalties.stack(made.penalty, made.nodes, made.size, free=made.free)
+        return made
+
     def _try_parts(self) -> None:
         """Trace what users may have written, once, so that what does not fit is said here."""
         X = jax.ShapeDtypeStruct((self.nodes, self.size), np.float64)

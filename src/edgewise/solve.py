@@ -13,11 +13,13 @@ import numpy as np
 from edgewise import checkpoint as saved
 from edgewise.checks import as_numbers, check, precision
 from edgewise.errors import DivergenceWarning, ProblemError
+from edgewise.faults import Faults, weatherproof
+from edgewise.gauge import Gauge, ShiftingGauge
 from edgewise.graph import Graph
 from edgewise.interrupt import deferred_interrupt
-from edgewise.measure import Ends, Target, measure, target_of
 from edgewise.methods import make
 from edgewise.network.simulated import Simulator
+from edgewise.network.simulated_faults import FaultySimulator
 from edgewise.problem import Problem
 from edgewise.progress import Progress
 from edgewise.reference import Reference, reference
@@ -56,6 +58,7 @@ def solve(
     X0: Any = None,
     duals: "Result | np.ndarray | None" = None,
     reference: "Reference | bool" = True,
+    faults: Faults | None = None,
     dtype: Any = None,
     progress: bool | None = None,
 ) -> Result:
@@ -74,11 +77,15 @@ def solve(
     duals          a former result (or its `.duals`) to start the duals from; default zero
     reference      measure against the centralised optimum, which costs a centralised solve; False
                    leaves the columns objective_gap and bregman empty
+    faults         `edgewise.Faults(...)`: what goes wrong in the network; primal-dual methods then
+                   run in edge form, which heals
     dtype          "float64" (default on a CPU) or "float32" (default elsewhere)
     progress       show a progress bar; default: where the output is a terminal
     """
     check(problem, graph, method, rounds, record_every, seed, tol, oracle_budget, reference)
     chosen = make(method, eta, rho)
+    if faults is not None:
+        chosen = weatherproof(chosen, faults, problem, graph)
     kind = precision(dtype)
     if checkpoint is not None:
         saved.require_writable(checkpoint)
@@ -87,7 +94,7 @@ def solve(
         Progress(rounds, str(method), progress) as bar,
         deferred_interrupt() as stop,
     ):
-        run = Run(problem, graph, chosen, int(seed), kind, X0, duals)
+        run = Run(problem, graph, chosen, int(seed), kind, X0, duals, faults)
         run.aim(solve_reference(problem) if reference is True else reference or None)
         return run.to_end(rounds, record_every, tol, oracle_budget, checkpoint, bar, stop)
 
@@ -107,23 +114,24 @@ class Run:
         dtype: Any,
         X0: Any,
         duals: Any,
+        faults: Faults | None = None,
     ) -> None:
-        self.problem, self.graph, self.dtype = problem, graph, dtype
-        self.simulator = Simulator(problem, graph, method, seed, dtype)
+        self.problem, self.graph, self.dtype, self.faults = problem, graph, dtype, faults
+        if faults is None:
+            self.simulator = Simulator(problem, graph, method, seed, dtype)
+        else:
+            self.simulator = FaultySimulator(problem, graph, method, seed, dtype, faults)
         self.method = self.simulator.method
         self.carry = self.simulator.start(self.starting_models(X0), starting_duals(duals, problem))
-        rows = self.simulator.block.rows
-        self.block64 = problem.block(None, np.float64, rows)
-        self.target: Target | None = None
-        i, j = graph.edges.T if len(graph.edges) else (np.zeros(0, int),) * 2
-        self.ends = Ends(jnp.asarray(i), jnp.asarray(j))
+        self.gauge = Gauge(problem, graph, self.simulator.block.rows)
         self.round, self.seconds = 0, self.simulator.starting_seconds
         self.rows: list[list[float]] = []
 
     def aim(self, star: Reference | None) -> None:
-        """Measure against this optimum from now on."""
-        if star is not None:
-            self.target = target_of(star)
+        """Measure against this optimum from now on; of those present, where nodes come and go."""
+        self.gauge.aim(star)
+        if self.faults is not None and len(self.faults.changes) > 1:
+            self.gauge = ShiftingGauge(self.gauge, self.faults, star is not None)
 
     def starting_models(self, X0: Any) -> np.ndarray:
         V, n = self.problem.nodes, self.problem.size
@@ -183,7 +191,7 @@ class Run:
 
     def record(self) -> None:
         X, duals = (a.astype(np.float64) for a in self.simulator.view(self.carry))
-        report = self.measured(X, duals)
+        report = self.gauge.read(X, duals, self.round)
         vectors = self.simulator.sent(self.carry, self.round) * len(self.method.hears)
         memory = self.carry[0].memory
         row = {
@@ -197,17 +205,6 @@ class Run:
         }
         self.rows.append([row[c] for c in COLUMNS])
 
-    def measured(self, X: jax.Array, duals: jax.Array) -> dict[str, jax.Array]:
-        return measure(
-            self.block64,
-            X,
-            duals,
-            self.target,
-            self.ends,
-            jnp.asarray(self.problem.smoothness.sample),
-            self.problem.same_penalty,
-        )
-
     def diverged(self) -> bool:
         residual = COLUMNS.index("residual")
         last = self.rows[-1][residual]
@@ -218,7 +215,8 @@ class Run:
         plain = jnp.asarray(
             self.starting_models(None), np.float64
         )  # the run began near the optimum
-        return last > RUNAWAY * float(self.measured(plain, jnp.zeros_like(plain))["residual"])
+        report = self.gauge.read(plain, jnp.zeros_like(plain), self.round)
+        return last > RUNAWAY * float(report["residual"])
 
     def result(self, reason: str, tol: float | None) -> Result:
         X, duals = (np.asarray(a, np.float64) for a in self.simulator.view(self.carry))
@@ -238,7 +236,8 @@ class Run:
         }[reason]
         if reason == "diverged":
             warnings.warn(how, DivergenceWarning, stacklevel=4)
-        return Result(X.mean(0), X, trace, bool(residual <= goal), how, duals, self.method)
+        x = X[self.simulator.present(self.round)].mean(0)
+        return Result(x, X, trace, bool(residual <= goal), how, duals, self.method)
 
 
 def starting_duals(duals: Any, problem: Problem) -> np.ndarray | None:

@@ -159,6 +159,10 @@ class Simulator:
         """Messages that have gone over directed edges."""
         return rounds * 2 * self.graph.edge_count
 
+    def present(self, round: int) -> np.ndarray:
+        """(V,) who took part in the last of so many rounds."""
+        return np.ones(self.graph.nodes, bool)
+
     @property
     def message_bytes(self) -> float:
         """Of one vector."""
