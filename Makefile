@@ -21,7 +21,7 @@ check: $(READY)
 	$(BIN)/mypy
 
 test: check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 format: $(READY)
 	$(BIN)/ruff check --fix

@@ -48,6 +48,7 @@ class Keeper:
                 file,
                 head=np.array(json.dumps(head)),
                 rows=np.array(run.rows),
+                apart=np.array(run.apart),
                 **{f"leaf{k}": a for k, a in enumerate(leaves)},  # type: ignore[arg-type]
             )
             file.flush()
@@ -61,7 +62,7 @@ def load(path: str | Path, run: "Run", fingerprint: str) -> None:
     try:
         with np.load(path, allow_pickle=False) as file:
             head = json.loads(str(file["head"]))
-            rows = file["rows"].tolist()
+            rows, apart = file["rows"].tolist(), list(file["apart"])
             leaves, tree = jax.tree.flatten(run.carry)
             if head["fingerprint"] == fingerprint:
                 leaves = [jnp.array(file[f"leaf{k}"], copy=True) for k in range(len(leaves))]
@@ -75,7 +76,7 @@ def load(path: str | Path, run: "Run", fingerprint: str) -> None:
             "give another path, or delete it to start anew"
         )
     run.carry = jax.tree.unflatten(tree, leaves)
-    run.round, run.seconds, run.rows = head["round"], head["seconds"], rows
+    run.round, run.seconds, run.rows, run.apart = head["round"], head["seconds"], rows, apart
 
 
 def require_writable(path: str | Path) -> None:

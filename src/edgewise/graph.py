@@ -12,6 +12,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from edgewise.errors import GraphError, whole_number
+from edgewise.plots import plot_graph
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -152,8 +153,7 @@ class Graph:
 
     @classmethod
     def from_networkx(cls, graph: Any, weight: str | None = None) -> Self:
-        """From a networkx graph, its nodes numbered in its own order; `weight` names the edge
-        attribute that holds the weights."""
+        """Nodes are numbered in the graph's order; `weight` names an attribute of its edges."""
         if graph.is_directed():
             raise GraphError("the networkx graph is directed: give graph.to_undirected()")
         number = {node: i for i, node in enumerate(graph)}
@@ -172,6 +172,8 @@ class Graph:
         i, j = self.edges.T.tolist()
         graph.add_weighted_edges_from(zip(i, j, self.weights.tolist(), strict=True))
         return graph
+
+    plot = plot_graph
 
     def __repr__(self) -> str:
         low, high = self.degrees.min(), self.degrees.max()

@@ -1,14 +1,17 @@
-"""Pictures of tunings and comparisons."""
+"""Pictures of graphs, runs, tunings and comparisons."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from edgewise.errors import InputError
 from edgewise.trace import LABELS
 
 if TYPE_CHECKING:
     from edgewise.compare import Comparison
+    from edgewise.graph import Graph
+    from edgewise.solve import Result
     from edgewise.tune import Tuning
 
 
@@ -20,6 +23,93 @@ def new_axes(path: str | Path | None, **size: Any) -> Any:
     import matplotlib.pyplot as plt
 
     return plt.subplots(layout="constrained", **size)[1]
+
+
+def plot_graph(
+    graph: "Graph",
+    values: Any = None,
+    ax: Any = None,
+    path: str | Path | None = None,
+    *,
+    sizes: Any = 120,
+    label: str = "",
+    cmap: str = "viridis",
+    low: float | None = None,
+    high: float | None = None,
+) -> Any:
+    """Nodes where springs along the edges would put them, coloured by `values` from `low` to
+    `high`, of these `sizes`; on `ax` or a new figure."""
+    import networkx as nx
+
+    ax = new_axes(path, figsize=(5, 4)) if ax is None else ax
+    network = graph.to_networkx()
+    layout = nx.kamada_kawai_layout(network) if graph.nodes <= 300 else nx.spring_layout(network)
+    nx.draw_networkx_edges(network, layout, ax=ax, alpha=0.4)
+    colour: Any = {} if values is None else {"cmap": cmap, "vmin": low, "vmax": high}
+    drawn = nx.draw_networkx_nodes(
+        network,
+        layout,
+        ax=ax,
+        node_size=sizes,
+        node_color="tab:blue" if values is None else np.asarray(values),
+        edgecolors="0.3",
+        **colour,
+    )
+    if values is not None and label:
+        ax.figure.colorbar(drawn, ax=ax, label=label, shrink=0.8)
+    ax.axis("off")
+    if path is not None:
+        ax.figure.savefig(path, dpi=150)
+    return ax
+
+
+APART = "log10 of a node's distance from the mean"
+
+
+def log_apart(result: "Result") -> np.ndarray:
+    return np.log10(np.clip(result.apart, 1e-16, None))
+
+
+def plot_result(result: "Result", path: str | Path | None) -> Any:
+    """Left where each node stands at the end, right how the run went. Returns both axes."""
+    left, right = new_axes(path, ncols=2, figsize=(10, 4))
+    plot_graph(result.graph, log_apart(result)[-1], left, label=APART)
+    for name in ("residual", "bregman", "consensus"):
+        if np.isfinite(result.trace[name]).any():
+            result.trace.plot(name, ax=right)
+            right.lines[-1].set_label(LABELS[name])
+    right.set_ylabel("")
+    right.legend()
+    figure = left.figure
+    figure.suptitle(result.message, fontsize="small")
+    if path is not None:
+        figure.savefig(path, dpi=150)
+    return left, right
+
+
+def animate_result(result: "Result", path: Path, frames: int) -> Path:
+    from matplotlib.animation import FuncAnimation, PillowWriter
+
+    if path.suffix not in (".gif", ".html"):
+        raise InputError(f"{path.name}: an animation is a .gif or an .html file")
+    ax = new_axes(path, figsize=(5, 4))
+    heights = log_apart(result)
+    low, high = np.nanmin(heights), np.nanmax(heights)
+    rows = np.unique(np.linspace(0, len(heights) - 1, max(frames, 2)).astype(int))
+    plot_graph(result.graph, heights[0], ax, label=APART, low=low, high=high)
+    nodes = ax.collections[-1]
+
+    def draw(row: int) -> list[Any]:
+        nodes.set_array(heights[row])
+        ax.set_title(f"round {result.trace['rounds'][row]:,.0f}")
+        return [nodes]
+
+    film = FuncAnimation(ax.figure, draw, frames=list(rows), interval=100)
+    if path.suffix == ".gif":
+        film.save(path, writer=PillowWriter(fps=10))
+    else:
+        path.write_text(film.to_jshtml())
+    return path
 
 
 def plot_surface(tuning: "Tuning", ax: Any, path: str | Path | None) -> Any:

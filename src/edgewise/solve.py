@@ -40,6 +40,20 @@ class Result:
     message: str
     duals: np.ndarray = field(repr=False)  # (V, n) each node's sum of duals: `solve(duals=...)`
     method: Any = field(repr=False)  # with the steps that were used
+    apart: np.ndarray = field(repr=False)  # (T, V) distance of each node from the mean, by row
+    graph: Graph = field(repr=False)
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """The nodes on their graph, and how they came to agree; saved where `path` says."""
+        from edgewise.plots import plot_result
+
+        return plot_result(self, path)
+
+    def animate(self, path: str | Path, frames: int = 60) -> Path:
+        """The nodes' disagreement over the graph as it shrinks, as .gif or .html."""
+        from edgewise.plots import animate_result
+
+        return animate_result(self, Path(path), frames)
 
 
 def solve(
@@ -126,6 +140,7 @@ class Run:
         self.gauge = Gauge(problem, graph, self.simulator.block.rows)
         self.round, self.seconds = 0, self.simulator.starting_seconds
         self.rows: list[list[float]] = []
+        self.apart: list[np.ndarray] = []
 
     def aim(self, star: Reference | None) -> None:
         """Measure against this optimum from now on; of those present, where nodes come and go."""
@@ -204,6 +219,10 @@ class Run:
             **{k: float(a) for k, a in report.items()},
         }
         self.rows.append([row[c] for c in COLUMNS])
+        here = self.simulator.present(self.round)
+        models = np.asarray(X)
+        distance = np.linalg.norm(models - models[here].mean(0), axis=1)
+        self.apart.append(np.where(here, distance, np.nan))
 
     def diverged(self) -> bool:
         residual = COLUMNS.index("residual")
@@ -237,7 +256,8 @@ class Run:
         if reason == "diverged":
             warnings.warn(how, DivergenceWarning, stacklevel=4)
         x = X[self.simulator.present(self.round)].mean(0)
-        return Result(x, X, trace, bool(residual <= goal), how, duals, self.method)
+        done, apart = bool(residual <= goal), np.array(self.apart)
+        return Result(x, X, trace, done, how, duals, self.method, apart, self.graph)
 
 
 def starting_duals(duals: Any, problem: Problem) -> np.ndarray | None:
