@@ -1,5 +1,6 @@
 """Samples: read them, name them, deal them out to nodes."""
 
+from edgewise.data.folders import load_node, load_shards, read_manifest, write_shards
 from edgewise.data.named import dataset, names
 from edgewise.data.readers import load, read_csv, read_libsvm, read_npz
 from edgewise.data.shards import Shards
@@ -13,9 +14,13 @@ __all__ = [
     "dataset",
     "epsilon_like",
     "load",
+    "load_node",
+    "load_shards",
     "names",
     "read_csv",
     "read_libsvm",
+    "read_manifest",
     "read_npz",
     "split",
+    "write_shards",
 ]

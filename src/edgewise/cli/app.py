@@ -1,0 +1,98 @@
+"""The commands."""
+
+from typing import Annotated
+
+import typer
+
+from edgewise import __version__
+from edgewise.cli import lists, report, solve, split, study
+from edgewise.cli.options import (
+    CompareOptions,
+    ListOptions,
+    ReportOptions,
+    SolveOptions,
+    SplitOptions,
+    TuneOptions,
+)
+from edgewise.cli.shell import EXIT_CODES, taking
+
+app = typer.Typer(
+    name="edgewise",
+    help="Fit models across machines that keep their own data, with no coordinator.",
+    epilog=f"`edgewise solve` alone runs a demo. {EXIT_CODES}",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def version(wanted: bool) -> None:
+    if wanted:
+        print(f"edgewise {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def edgewise(
+    version: Annotated[
+        bool, typer.Option("--version", callback=version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def examples(*lines: str) -> str:
+    return "\n\n".join(
+        ["[bold]Examples[/]", *(f"  $ edgewise {line}" for line in lines), EXIT_CODES]
+    )
+
+
+app.command(
+    "solve",
+    epilog=examples(
+        "solve",
+        "solve breast_cancer --scale --normalize --nodes 20 --how label --ridge 1e-2 --tol 1e-6",
+        "solve data.svm.xz --graph ring --penalty l1:1e-3 --method svr-pd-es --rounds 20000",
+        "solve --shards shards --loss squared --drop 0.2 --awake 0.5 --wipe 3:2000",
+        "solve --config run.toml --seed 1 --json",
+        "solve --resume out/saga-pd-20300101-120000 --rounds 40000",
+    ),
+)(taking(SolveOptions, otherwise=solve.DEMO)(solve.solve))
+
+app.command(
+    "compare",
+    epilog=examples(
+        "compare breast_cancer --scale --normalize --ridge 1e-2 --methods saga-pd,nids,gt-saga",
+        "compare data.csv --loss squared --budget 5000 --per rounds --unit bytes_sent",
+    ),
+)(taking(CompareOptions)(study.compare))
+
+app.command(
+    "tune",
+    epilog=examples(
+        "tune breast_cancer --scale --normalize --ridge 1e-2 --method saga-pd --out tuned",
+        "solve --config tuned/best.toml",
+    ),
+)(taking(TuneOptions)(study.tune))
+
+app.command(
+    "split",
+    epilog=examples(
+        "split data.svm.xz --nodes 50 --how label --alpha 0.3 --out shards",
+        "solve --shards shards",
+    ),
+)(taking(SplitOptions)(split.split))
+
+app.command(
+    "report",
+    epilog=examples(
+        "report out/*",
+        "report out/one out/two --x bytes_sent --y bregman --out picture.png",
+    ),
+)(taking(ReportOptions)(report.report))
+
+app.command("methods", epilog=examples("methods", "methods --json"))(
+    taking(ListOptions)(lists.methods)
+)
+app.command("doctor", epilog=examples("doctor"))(taking(ListOptions)(lists.doctor))

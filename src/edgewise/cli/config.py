@@ -1,0 +1,85 @@
+"""Options from files: `--config run.toml`, and what a run's folder says it was given."""
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from edgewise import runs
+from edgewise.cli import names
+from edgewise.cli.shell import failing
+from edgewise.errors import InputError, UnknownName
+
+ABOUT = ("command", "version")  # what a saved configuration says of itself
+ABOUT_THIS_CALL = ("config", "json", "debug", "out", "save", "progress", "resume")
+PATHS = ("data", "shards", "sample_weight", "graph", "x0", "duals", "checkpoint")
+
+
+def read_config(context: typer.Context, path: str | None) -> str | None:
+    """Have the file's values stand in for options that are not given."""
+    if path is not None:
+        with failing(debug=False):
+            stand_in(context, runs.read_toml(path), path)
+    return path
+
+
+def read_run(context: typer.Context, folder: str | None) -> str | None:
+    """The same with the configuration that a run's folder holds."""
+    if folder is not None:
+        with failing(debug=False):
+            given = runs.read_config(folder)
+            if given["command"] != "solve":
+                raise InputError(f"{folder} is of `{given['command']}`: only solves are resumed")
+            stand_in(context, given, folder)
+    return folder
+
+
+def stand_in(context: typer.Context, given: dict[str, Any], source: str) -> None:
+    if context.default_map:
+        raise InputError("give --config or --resume, not both: a run has its own configuration")
+    here = {p.name: p for p in context.command.params}
+    known = known_options()
+    values: dict[str, Any] = {}
+    for key, value in given.items():
+        name = key.replace("-", "_")
+        if name in ABOUT:
+            continue
+        if name not in known:
+            raise UnknownName(f"option in {source}:", key, known)
+        if isinstance(value, dict):
+            raise InputError(f"{source}: [{key}] is a table: give options on lines of their own")
+        if name in here:
+            values[name] = as_typed(value, here[name].multiple or here[name].nargs == -1)
+    context.default_map = values
+
+
+def known_options() -> list[str]:
+    """Of any command: one file may serve several."""
+    from edgewise.cli.options import COMMANDS
+
+    return sorted({f.name for options in COMMANDS for f in fields(options)} - {"config"})
+
+
+def as_typed(value: Any, several: bool) -> Any:
+    """The value as somebody would have typed it."""
+    if several:
+        return [str(v) for v in value] if isinstance(value, list) else [str(value)]
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    return value if isinstance(value, bool) else str(value)
+
+
+def effective(command: str, options: Any) -> dict[str, Any]:
+    """The configuration that gives this run again; files by their whole path."""
+    from edgewise import __version__
+
+    chosen: dict[str, Any] = {"command": command, "version": __version__}
+    for field in fields(options):
+        value = getattr(options, field.name)
+        if value is None or field.name in ABOUT_THIS_CALL:
+            continue
+        if field.name in PATHS and value not in names.graphs() and Path(value).exists():
+            value = str(Path(value).resolve())
+        chosen[field.name] = value
+    return chosen

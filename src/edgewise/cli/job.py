@@ -1,0 +1,97 @@
+"""From options to samples, a problem and a graph."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import edgewise as ew
+from edgewise.cli import parts
+from edgewise.cli.options import Samples, Task
+from edgewise.data.shards import Array, Matrix
+from edgewise.errors import DataError, UnknownName
+
+
+class Job(NamedTuple):
+    problem: ew.Problem
+    graph: ew.Graph
+    preprocessing: dict[str, Any]
+
+
+def make_job(o: Task) -> Job:
+    shards, preprocessing = load_shards(o)
+    problem = ew.Problem(
+        shards,
+        loss=parts.loss(o.loss, o.ridge),
+        penalty=parts.penalty(o.penalty, shards.nodes),
+        weights=o.weights,
+        sample_weight=read_weights(o.sample_weight),
+        intercept=o.intercept,
+    )
+    return Job(problem, parts.graph(o, shards.nodes, o.seed), preprocessing)
+
+
+def load_shards(o: Task) -> tuple[ew.Shards, dict[str, Any]]:
+    folder = o.shards
+    if o.data is not None and folder is not None:
+        raise DataError(f"both data ({o.data}) and shards ({folder}) are given: leave one out")
+    if o.data is not None and Path(o.data).is_dir():
+        folder = o.data
+    if folder is None:
+        return split_samples(o)
+    before = ew.data.read_manifest(folder).get("about", {}).get("preprocessing", {})
+    shards = ew.data.load_shards(folder)
+    if o.nodes not in (None, shards.nodes):
+        raise DataError(f"{folder} has {shards.nodes} nodes, not {o.nodes}: leave --nodes out")
+    if before and (o.scale or o.normalize):
+        raise DataError(f"{folder} was scaled when it was split: leave --scale, --normalize out")
+    X, after = prepared(shards.X, o)
+    return ew.Shards(X, shards.y, shards.counts, shards.order), before or after
+
+
+def split_samples(o: Samples) -> tuple[ew.Shards, dict[str, Any]]:
+    X, y = load_samples(o)
+    X, preprocessing = prepared(X, o)
+    nodes = 10 if o.nodes is None else o.nodes
+    seed = o.seed if o.split_seed is None else o.split_seed
+    return ew.split(X, y, nodes, o.how, seed, o.alpha), preprocessing
+
+
+def load_samples(o: Samples) -> tuple[Matrix, Array]:
+    """A file if there is one, else a named set."""
+    if o.data is None:
+        raise DataError(f"no data: give a file or a name, one of {', '.join(ew.data.names())}")
+    path = Path(o.data)
+    if path.is_file() or path.suffix in (".npz", ".csv", ".svm", ".libsvm", ".gz", ".bz2", ".xz"):
+        return ew.data.load(path, o.features, dense=o.dense, label=o.label)
+    if o.data not in ew.data.names():
+        raise UnknownName("file or data set", o.data, ew.data.names())
+    X, y = ew.data.dataset(o.data)
+    return X, y
+
+
+def prepared(X: Matrix, o: Samples) -> tuple[Matrix, dict[str, Any]]:
+    """X scaled as asked, and how, for the model to remember."""
+    from sklearn.preprocessing import StandardScaler, normalize
+
+    how: dict[str, Any] = {}
+    if o.scale:
+        scaler = StandardScaler(with_mean=isinstance(X, np.ndarray))
+        X = scaler.fit_transform(X)
+        mean = scaler.mean_.tolist() if scaler.with_mean else None
+        how |= {"mean": mean, "scale": scaler.scale_.tolist()}
+    if o.normalize:
+        X = normalize(X)
+        how["normalize"] = True
+    return X, how
+
+
+def read_weights(path: str | None) -> Array | None:
+    if path is None:
+        return None
+    try:
+        if Path(path).suffix == ".npy":
+            return np.load(path, allow_pickle=False)
+        return np.loadtxt(path, ndmin=1)
+    except ValueError as problem:
+        raise DataError(f"{path} cannot be read ({problem}): give a number per sample") from None

@@ -1,0 +1,42 @@
+"""Names that a shell may complete."""
+
+from glob import glob
+
+
+def methods() -> list[str]:
+    from edgewise.methods import methods
+
+    return list(methods())
+
+
+def data_sets(incomplete: str) -> list[str]:
+    """Files and folders too, which a shell leaves to us."""
+    from edgewise.data import names
+
+    return [*names(), *glob(incomplete + "*")]
+
+
+def graphs() -> list[str]:
+    from edgewise.cli.parts import GRAPHS
+
+    return list(GRAPHS)
+
+
+def losses() -> list[str]:
+    from edgewise.cli.parts import LOSSES
+
+    return list(LOSSES)
+
+
+def penalties() -> list[str]:
+    from edgewise.cli.parts import PENALTIES
+
+    return list(PENALTIES)
+
+
+def splits() -> list[str]:
+    return ["iid", "label", "size"]
+
+
+def weights() -> list[str]:
+    return ["node", "sample"]

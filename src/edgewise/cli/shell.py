@@ -1,0 +1,151 @@
+"""Between shell and commands: options as one object, errors as one paragraph, exit codes."""
+
+import inspect
+import json
+import logging
+import signal
+import socket
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import fields
+from typing import Any, TypeVar, get_type_hints
+
+import numpy as np
+import typer
+from rich.console import Console
+
+from edgewise.errors import DivergenceWarning, EdgewiseError
+
+T = TypeVar("T")
+log = logging.getLogger("edgewise")
+
+FINE, NOT_CONVERGED, BAD_INPUT, OUR_FAULT, INTERRUPTED = 0, 1, 2, 3, 130
+EXIT_CODES = (
+    "[bold]Exit codes[/]: 0 fine; 1 not converged, or diverged (the message says which); 2 an "
+    "option or input that cannot be used; 3 a fault of Edgewise; 130 interrupted."
+)
+
+
+def taking(
+    options: type[T], otherwise: Mapping[str, Any] | None = None
+) -> Callable[[Callable[[T], None]], Callable[..., None]]:
+    """Have a command's function take one object with its options.
+
+    `otherwise` are the options of a call that names no data, unless they are given.
+    """
+    hints = get_type_hints(options, include_extras=True)
+    named = inspect.Parameter.KEYWORD_ONLY
+    context = inspect.Parameter("context", named, annotation=typer.Context)
+    parameters = [
+        inspect.Parameter(f.name, named, default=f.default, annotation=hints[f.name])
+        for f in fields(options)  # type: ignore[arg-type]
+    ]
+
+    def decorate(command: Callable[[T], None]) -> Callable[..., None]:
+        def call(context: typer.Context, **given: Any) -> None:
+            if otherwise and given["data"] is None and given["shards"] is None:
+                unsaid = [k for k in otherwise if by_default(context, k)]
+                given |= {k: otherwise[k] for k in unsaid}
+            with failing(given["debug"]):
+                command(options(**given))
+
+        call.__name__, call.__doc__, call.__annotations__ = command.__name__, command.__doc__, {}
+        call.__signature__ = inspect.Signature([context, *parameters])  # type: ignore[attr-defined]
+        return call
+
+    return decorate
+
+
+def by_default(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is None or source.name == "DEFAULT"
+
+
+@contextmanager
+def failing(debug: bool) -> Iterator[None]:
+    """Errors as one paragraph on stderr, with an exit code."""
+    code, said = BAD_INPUT, ""
+    try:
+        with passing_on_warnings():
+            yield
+        return
+    except KeyboardInterrupt:
+        code, said = INTERRUPTED, "interrupted"
+    except typer.Exit:
+        raise
+    except (EdgewiseError, OSError) as error:
+        said = f"error: {error}"
+    except Exception as error:
+        code = OUR_FAULT
+        said = f"error: {type(error).__name__}: {error}; this is a fault of Edgewise, not yours"
+        said += "" if debug else ": --debug shows where"
+    if debug:
+        traceback.print_exc()
+    print(" ".join(said.split()), file=sys.stderr)
+    raise typer.Exit(code)
+
+
+@contextmanager
+def passing_on_warnings() -> Iterator[None]:
+    """Warnings as a line in the log and on stderr; of divergence the result speaks itself."""
+
+    def say(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        if not issubclass(category, DivergenceWarning):
+            log.warning(str(message))
+
+    stderr = logging.StreamHandler(sys.stderr)
+    stderr.setLevel(logging.WARNING)
+    stderr.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+    log.addHandler(stderr)
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = say
+            yield
+    finally:
+        log.removeHandler(stderr)
+
+
+@contextmanager
+def noticing_interrupts() -> Iterator[Callable[[], bool]]:
+    """Whether Ctrl-C was pressed in the block, for runs that end in order when it is."""
+    seen: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        theirs.setblocking(False)
+        before = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+        try:
+            yield lambda: signal.SIGINT in seen
+        finally:
+            signal.set_wakeup_fd(before)
+            with suppress(BlockingIOError):
+                seen.extend(ours.recv(64))
+
+
+def output(options: Any) -> Console:
+    """Where tables go: nowhere if the output is to be JSON."""
+    return Console(quiet=options.json)
+
+
+def print_json(value: Any) -> None:
+    print(json.dumps(plain(value), allow_nan=False))
+
+
+def plain(value: Any) -> Any:
+    """What JSON can hold: null for what is no number."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, np.ndarray | list | tuple):
+        return [plain(v) for v in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return value if np.isfinite(value) else None
+    return value

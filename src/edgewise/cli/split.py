@@ -1,0 +1,24 @@
+"""edgewise split"""
+
+from edgewise.cli.job import split_samples
+from edgewise.cli.options import SplitOptions
+from edgewise.cli.shell import output, print_json
+from edgewise.data import read_manifest, write_shards
+
+
+def split(o: SplitOptions) -> None:
+    """Deal a data set out to nodes, one file each, and a manifest of sizes and checksums."""
+    shards, preprocessing = split_samples(o)
+    about = {"data": o.data, "how": o.how, "alpha": o.alpha, "preprocessing": preprocessing}
+    folder = write_shards(o.out, shards, about)
+    counts = shards.counts
+    output(o).print(
+        f"{shards.samples} samples at {shards.nodes} nodes, {counts.min()} to {counts.max()} each, "
+        f"{shards.features} features: in {folder}",
+        highlight=False,
+    )
+    if o.json:
+        said = read_manifest(folder)
+        sizes = {"counts": [s["samples"] for s in said.pop("shards")]}
+        del said["about"]
+        print_json({"command": "split", "folder": str(folder)} | said | sizes)

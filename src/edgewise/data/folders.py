@@ -1,0 +1,144 @@
+"""Shards on disk: a folder with one npz file per node and a manifest of their checksums."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from edgewise.data.readers import read_npz
+from edgewise.data.shards import Array, Matrix, Shards, aligned_empty, as_matrix
+from edgewise.data.split import MOST_CLASSES
+from edgewise.errors import DataError
+
+MANIFEST = "manifest.json"
+FORMAT = {"format": "edgewise-shards", "version": 1}
+
+
+def write_shards(
+    folder: str | PathLike[str], shards: Shards, about: Mapping[str, Any] | None = None
+) -> Path:
+    """Write one file per node, then the manifest: a folder without one was not finished.
+
+    A node's file holds X and y (or y with the parts of a CSR matrix), as `load` reads them, and
+    `order`, the rows of the data set that was split. `about` is kept in the manifest.
+    """
+    folder = Path(folder)
+    if (folder / MANIFEST).exists():
+        raise DataError(f"{folder} holds shards already: give another folder, or delete it")
+    folder.mkdir(parents=True, exist_ok=True)
+    digits = len(str(shards.nodes - 1))
+    files = []
+    for node, (X, y) in enumerate(shards):
+        path = folder / f"node-{node:0{digits}d}.npz"
+        arrays = {"y": y, **parts(X)}
+        if shards.order is not None:
+            first = int(shards.first[node])
+            arrays["order"] = shards.order[first : first + len(y)]
+        np.savez(path, **arrays)  # type: ignore[arg-type]
+        files.append({"file": path.name, "samples": len(y), "sha256": digest(path)})
+    manifest = {
+        **FORMAT,
+        "nodes": shards.nodes,
+        "samples": shards.samples,
+        "features": shards.features,
+        "dtype": str(shards.X.dtype),
+        "sparse": not isinstance(shards.X, np.ndarray),
+        "labels": describe_labels(shards.y),
+        "about": dict(about or {}),
+        "shards": files,
+    }
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
+    return folder
+
+
+def read_manifest(folder: str | PathLike[str]) -> dict[str, Any]:
+    """What the folder says it holds: nodes, samples, features, labels and the files."""
+    path = Path(folder) / MANIFEST
+    try:
+        manifest = json.loads(path.read_text())
+    except FileNotFoundError:
+        raise DataError(
+            f"{folder} has no {MANIFEST}: it is no folder of shards, or was not written to the "
+            "end; make one with `edgewise split`"
+        ) from None
+    except (OSError, ValueError) as problem:
+        raise DataError(f"{path} cannot be read ({problem}): split the data again") from None
+    needed = {*FORMAT, "nodes", "samples", "features", "dtype", "sparse", "labels", "shards"}
+    known = isinstance(manifest, dict) and needed <= manifest.keys()
+    if not known or {k: manifest[k] for k in FORMAT} != FORMAT:
+        raise DataError(f"{path} is no manifest of shards, version 1: split the data again")
+    return dict(manifest)
+
+
+def load_node(
+    folder: str | PathLike[str], node: int, manifest: Mapping[str, Any] | None = None
+) -> tuple[Matrix, Array, Array | None]:
+    """X, y and order of one node, its file held against the manifest; no other file is read."""
+    manifest = read_manifest(folder) if manifest is None else manifest
+    if not 0 <= node < manifest["nodes"]:
+        raise DataError(f"{folder} has no node {node}: nodes are 0 to {manifest['nodes'] - 1}")
+    said = manifest["shards"][node]
+    path = Path(folder) / said["file"]
+    if not path.is_file():
+        raise DataError(f"the shard of node {node}, {path}, is missing: copy or split it again")
+    if digest(path) != said["sha256"]:
+        raise DataError(
+            f"the shard of node {node}, {path}, is damaged or was changed: its SHA-256 is not the "
+            f"one in {MANIFEST}; copy or split it again"
+        )
+    X, y = read_npz(path, dtype=manifest["dtype"], dense=not manifest["sparse"])
+    if X.shape != (said["samples"], manifest["features"]):
+        raise DataError(f"{path} has shape {X.shape}, not as {MANIFEST} says: split the data again")
+    with np.load(path, allow_pickle=False) as file:
+        return X, y, file["order"] if "order" in file.files else None
+
+
+def load_shards(folder: str | PathLike[str]) -> Shards:
+    """All nodes, every file held against its checksum, in one allocation where X is dense."""
+    manifest = read_manifest(folder)
+    counts = np.array([said["samples"] for said in manifest["shards"]], np.int64)
+    ends = np.cumsum(counts)
+    labels, orders = [], []
+    blocks: list[Any] = []
+    shape = (int(counts.sum()), manifest["features"])
+    whole = None if manifest["sparse"] else aligned_empty(shape, manifest["dtype"])
+    for node, end in enumerate(ends):
+        X, y, order = load_node(folder, node, manifest)
+        labels.append(y)
+        orders.append(order)
+        if whole is None:
+            blocks.append(X)
+        else:
+            whole[end - len(y) : end] = X
+    joined = as_matrix(sp.vstack(blocks, format="csr")) if whole is None else whole
+    known = [order for order in orders if order is not None]
+    order = np.concatenate(known) if len(known) == len(orders) else None
+    return Shards(joined, np.concatenate(labels), counts, order)
+
+
+def parts(X: Any) -> dict[str, Array]:
+    if isinstance(X, np.ndarray):
+        return {"X": X}
+    shape = np.array(X.shape, np.int64)
+    return {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": shape}
+
+
+def describe_labels(y: Array) -> dict[str, Any]:
+    """Their kind, and the classes where they look like classes: a single node sees but some."""
+    kind = "text" if y.dtype.kind in "US" else "numbers"
+    values = np.unique(y.astype(str) if kind == "text" else y)
+    whole = kind == "text" or bool((values == np.rint(values)).all())
+    few = whole and len(values) <= MOST_CLASSES
+    return {"kind": kind, "dtype": str(y.dtype), "classes": values.tolist() if few else None}
+
+
+def digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
