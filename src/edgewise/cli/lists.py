@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+from rich import box
 from rich.table import Table
 
 import edgewise as ew
@@ -23,12 +24,13 @@ PACKAGE_OF = re.compile(r"([\w.-]+).*extra == ['\"]([\w.-]+)['\"]")
 def methods(o: ListOptions) -> None:
     """What there is, what each needs, and when to take it."""
     rows = {name: needs(make(name)) | {"advice": line} for name, line in ew.methods().items()}
-    table = Table(caption="[bold]heals[/]: exact where messages get lost and nodes sleep or crash")
-    for column in ("method", *next(iter(rows.values()))):
-        wide = 36 if column == "advice" else None
-        table.add_column(column.replace("_", " "), min_width=wide)
+    told = "[bold]heals[/]: exact under faults; [bold]vectors[/]: sent an edge and round"
+    table = Table(caption=told, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in ("method", "penalty", "exact", "heals", "vectors", "advice"):
+        table.add_column(column, no_wrap=column != "advice")
     for name, row in rows.items():
-        table.add_row(name, *(said(value) for value in row.values()))
+        kept = (row[k] for k in ("penalty", "exact", "heals", "vectors_a_round", "advice"))
+        table.add_row(name, *(said(value) for value in kept))
     output(o).print(table)
     if o.json:
         print_json(rows)
