@@ -1,10 +1,14 @@
 """Compiled programs are dropped after every file: each keeps memory maps, and a process may only
 have so many (Linux: 65,530), after which XLA crashes."""
 
+import signal
+
 import jax
 import pytest
 
 from edgewise.network import simulated
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # pytest-xdist's workers ignore Ctrl-C
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -11,7 +11,7 @@ from edgewise.errors import FaultWarning, GraphError, MethodError, whole_number
 from edgewise.graph import Graph
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Faults:
     """Faults of the simulated network, all seeded, in any combination.
 
@@ -72,6 +72,9 @@ class Faults:
             fraction("keep", self.keep, 0, above=True)
         for name, size in (("down", 4), ("wipe", 2), ("leave", 2), ("join", 2)):
             object.__setattr__(self, name, events(name, getattr(self, name), size))
+        for i, j, first, last in self.down:
+            if first > last:
+                raise MethodError(f"down: ({i}, {j}, {first}, {last}) ends before it begins")
         if self.compresses and self.feedback and self.forgets:
             raise MethodError(
                 "changes can only be sent where none gets lost: with drop, delay, down, wipe, "
@@ -90,7 +93,7 @@ class Faults:
     @property
     def harms(self) -> bool:
         """Whether a method that does not heal would end elsewhere."""
-        coarse = self.compresses and not self.feedback
+        coarse = self.keep is not None or (self.compresses and not self.feedback)
         return self.forgets or bool((self.awake < 1).any()) or coarse
 
     def fit(self, graph: Graph) -> None:

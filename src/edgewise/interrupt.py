@@ -11,10 +11,11 @@ from typing import Any
 def deferred_interrupt() -> Iterator[threading.Event]:
     """Ctrl-C asks the loop to stop after the stretch under way; a second one stops at once."""
     asked = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
+    before = signal.getsignal(signal.SIGINT)
+    ignored = before is signal.SIG_IGN
+    if ignored or threading.current_thread() is not threading.main_thread():
         yield asked
         return
-    before = signal.getsignal(signal.SIGINT)
 
     def ask(number: int, frame: Any) -> None:
         if asked.is_set() or not callable(before):
