@@ -1,0 +1,21 @@
+"""scikit-learn estimators that fit over a network of nodes.
+
+They take what scikit-learn's own take, and come to the same coefficients: see docs/sklearn.md.
+"""
+
+from edgewise.sklearn.classifiers import DecentralizedLogisticRegression, DecentralizedSVC
+from edgewise.sklearn.model import DecentralizedModel
+from edgewise.sklearn.regressors import (
+    DecentralizedElasticNet,
+    DecentralizedLasso,
+    DecentralizedRidge,
+)
+
+__all__ = [
+    "DecentralizedElasticNet",
+    "DecentralizedLasso",
+    "DecentralizedLogisticRegression",
+    "DecentralizedModel",
+    "DecentralizedRidge",
+    "DecentralizedSVC",
+]

@@ -1,0 +1,282 @@
+"""What all estimators share: from data to a problem on a graph, and from a result to attributes."""
+
+import warnings
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from edgewise.data import Shards, split
+from edgewise.data.shards import is_sparse
+from edgewise.errors import (
+    DataError,
+    GraphError,
+    MethodError,
+    ProblemError,
+    UnknownName,
+    whole_number,
+)
+from edgewise.graph import Graph
+from edgewise.losses import Huber, Squared
+from edgewise.sklearn.frame import Frame
+from edgewise.sklearn.parts import (
+    SMALL,
+    ScaledElasticNet,
+    SharedProblem,
+    sample_gradient,
+)
+from edgewise.solve import Result, solve
+
+METHOD, MAX_ITER, TOL = "pdmm", 20_000, 1e-10
+RECORD_EVERY = 50
+GRAPHS = {
+    "ring": Graph.ring,
+    "path": Graph.path,
+    "star": Graph.star,
+    "complete": Graph.complete,
+}
+
+
+class Decentralized(BaseEstimator):  # type: ignore[misc]
+    """A linear model over a network. Subclasses have the parameters
+
+    n_nodes        how many nodes the samples are dealt out to, at most one a sample
+    graph          "ring", "path", "star", "complete", "random" (twice as many edges as nodes), or
+                   an `edgewise.Graph`, whose nodes then count
+    method         a name from `edgewise.methods()`, or an object
+    max_iter       communication rounds, at most
+    tol            stop when the optimality residual is this small beside a sample's gradient at
+                   the model zero
+    random_state   of the split, the random graph and the method
+    """
+
+    fit_intercept: bool
+    n_nodes: int
+    graph: Any
+    method: Any
+    max_iter: int
+    tol: float
+    random_state: Any
+    classes_: np.ndarray
+
+    def _keep(self, given: dict[str, Any]) -> None:
+        """Parameters become attributes of their names, as scikit-learn wants it."""
+        for name, value in given.items():
+            if name not in ("self", "__class__"):
+                setattr(self, name, value)
+
+    def _loss(self, classes: np.ndarray | None) -> Any:
+        raise NotImplementedError
+
+    def _strengths(self, total: float) -> tuple[float, float]:
+        """The weights of |w|₁ and |w|²/2 beside the mean loss; `total` is the sum of all sample
+        weights."""
+        raise NotImplementedError
+
+    def _penalty(self, frame: Frame, outputs: int, total: float) -> Any:
+        l1, l2 = self._strengths(total)
+        scale = np.tile(frame.scale, outputs)
+        return ScaledElasticNet(l1 / scale, l2 / scale**2)
+
+    def _labels(self, y: np.ndarray, weight: np.ndarray, fresh: bool, classes: Any) -> Any:
+        """Numbers for the loss, and weights by class."""
+        return np.asarray(y, np.float64), weight
+
+    scales_features = True
+
+    # --- fitting ---------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """X, y and one weight per sample; or an `edgewise.Shards` alone, data that nodes hold."""
+        return self._fit(X, y, sample_weight, fresh=True)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, fresh: bool, classes: Any = None) -> Self:
+        fresh = fresh or not hasattr(self, "_frame")
+        self._check_parameters()
+        held = X if isinstance(X, Shards) else None
+        if held is not None:
+            X, y = self._opened(held, y, fresh)
+        else:
+            X, y = validate_data(
+                self,
+                X,
+                y,
+                reset=fresh,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                y_numeric=not self._classifies,
+            )
+        order = None if held is None else held.order
+        weight = weights_of(sample_weight, len(y), order)
+        labels, weight = self._labels(y, weight, fresh, classes)
+        if X.shape[0] * X.shape[1] <= SMALL and is_sparse(X):
+            X = X.toarray()
+        loss = self._loss(self.classes_ if self._classifies else None)
+        if fresh:
+            frame = Frame.of(X, weight, self.fit_intercept and loss.linear, self.scales_features)
+            if self.fit_intercept and isinstance(loss, Squared | Huber):
+                frame = replace(frame, shift=float(np.average(labels, weights=weight)))
+            self._frame = frame
+        labels = labels - self._frame.shift
+        X = self._frame.apply(X, np.float64 if X.size <= SMALL else X.dtype)
+
+        seed = self._seed()
+        if held is None:
+            given = isinstance(self.graph, Graph)
+            nodes = self.graph.nodes if given else min(self.n_nodes, len(y))
+            shards = split(X, labels, nodes, seed=seed)
+            weight = weight[shards.order]
+        else:
+            shards = Shards(X, labels, held.counts)
+        problem = SharedProblem(
+            replace(shards, order=None),
+            loss,
+            self._penalty(self._frame, getattr(loss, "outputs", 1), float(weight.sum())),
+            weights="sample",
+            sample_weight=weight,
+            intercept=self.fit_intercept,
+        )
+        self._take(problem, self._solved(problem, seed, fresh))
+        return self
+
+    def _opened(self, held: Shards, y: Any, fresh: bool) -> tuple[Any, np.ndarray]:
+        if y is not None:
+            raise DataError("shards bring their own labels: call fit(shards), without y")
+        if fresh:
+            self.n_features_in_ = held.features
+            if hasattr(self, "feature_names_in_"):
+                del self.feature_names_in_
+        elif held.features != self.n_features_in_:
+            raise DataError(
+                f"the shards have {held.features} features, {type(self).__name__} was fitted with "
+                f"{self.n_features_in_}: give the same"
+            )
+        return held.X, held.y
+
+    def _solved(self, problem: SharedProblem, seed: int, fresh: bool) -> Result:
+        graph = self._graph(problem.nodes, seed)
+        start = np.zeros(problem.size) if isinstance(problem.penalty, ScaledElasticNet) else None
+        duals = None
+        if not fresh:
+            same = self._models.shape == (problem.nodes, problem.size)
+            start = self._models if same else self._models.mean(0)
+            duals = self._duals if same else None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a divergence is told below
+            result = solve(
+                problem,
+                graph,
+                self.method,
+                rounds=self.max_iter,
+                record_every=min(RECORD_EVERY, self.max_iter),
+                tol=self.tol * problem.nodes * sample_gradient(problem),
+                seed=seed,
+                reference=False,
+                dtype="float64",  # answers as tight as scikit-learn's need it
+                progress=False,
+                X0=start,
+                duals=duals,
+            )
+        if not result.converged:
+            warnings.warn(
+                f"{type(self).__name__}: {result.message}, above tol: raise max_iter or tol, or "
+                "bring the features to a like scale",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return result
+
+    def _take(self, problem: SharedProblem, result: Result) -> None:
+        self._models, self._duals = result.X, result.duals
+        self.trace_ = result.trace
+        self.n_iter_ = max(1, int(result.trace["rounds"][-1]))
+        W, bias = self._split(problem, result.X)
+        self.node_coef_, self.node_intercept_ = W, bias
+        W, bias = self._split(problem, result.x[None])
+        self.coef_, self.intercept_ = W[0], bias[0]
+        if self._classifies:  # a row per class, or one for two classes
+            self.coef_, self.intercept_ = np.atleast_2d(W[0]), np.atleast_1d(bias[0])
+
+    def _split(self, problem: SharedProblem, models: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(V, p) or (V, C, p) weights and (V,) or (V, C) intercepts, in the features' own units."""
+        C, free = problem.loss.outputs, problem.free
+        W = models[:, : models.shape[1] - free].reshape(len(models), C, -1)
+        bias = models[:, -free:] if free else np.zeros((len(models), C))
+        if W.shape[-1] != self.n_features_in_:
+            return W[:, 0], bias[:, 0]  # a custom loss with a model of its own
+        W, bias = self._frame.plain(W, bias)
+        bias = bias if free else np.zeros_like(bias)
+        return (W[:, 0], bias[:, 0]) if C == 1 else (W, bias)
+
+    # --- parameters ------------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        if not isinstance(self.graph, Graph):
+            if not isinstance(self.graph, str) or self.graph not in (*GRAPHS, "random"):
+                raise UnknownName("graph", self.graph, [*GRAPHS, "random"])
+            whole_number("n_nodes", self.n_nodes, 1, GraphError)
+        whole_number("max_iter", self.max_iter, 1, MethodError)
+        require("tol", self.tol, 0, beyond=True)
+
+    def _graph(self, nodes: int, seed: int) -> Graph:
+        if isinstance(self.graph, Graph):
+            return self.graph
+        if self.graph == "random":
+            return Graph.random(nodes, min(2 * nodes, nodes * (nodes - 1) // 2), seed)
+        return GRAPHS[self.graph](nodes)
+
+    def _seed(self) -> int:
+        if isinstance(self.random_state, Integral):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    # --- answers ---------------------------------------------------------------------------------
+
+    @property
+    def _classifies(self) -> bool:
+        return bool(self.__sklearn_tags__().estimator_type == "classifier")
+
+    def _margins(self, X: Any) -> np.ndarray:
+        """(N,), or (N, C) where every class has weights of its own."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
+        z = np.asarray(X @ self.coef_.T + self.intercept_)
+        return z[:, 0] if z.ndim == 2 and z.shape[1] == 1 else z
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def weights_of(sample_weight: Any, samples: int, order: np.ndarray | None) -> np.ndarray:
+    """(N,) in the order of the rows."""
+    if sample_weight is None:
+        return np.ones(samples)
+    try:
+        weight = np.asarray(sample_weight, np.float64)
+    except (TypeError, ValueError) as wrong:
+        raise DataError("sample_weight must be numbers, one per sample") from wrong
+    if weight.shape != (samples,):
+        raise DataError(f"sample_weight has shape {weight.shape}: give {samples}, one per sample")
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        raise DataError("sample_weight must be finite and not negative")
+    if not weight.any():
+        raise DataError("sample_weight is zero for every sample: give some a positive weight")
+    return weight if order is None else weight[order]
+
+
+def require(
+    name: str, value: Any, least: float, most: float = np.inf, beyond: bool = False
+) -> None:
+    """A number from least to most; above least where it says `beyond`."""
+    fits = isinstance(value, Real) and least <= float(value) <= most
+    if not fits or (beyond and value == least):
+        low = f"above {least:g}" if beyond else f"from {least:g}"
+        high = " up" if most == np.inf else f" to {most:g}"
+        raise ProblemError(f"{name}={value!r}: give a number {low}{'' if beyond else high}")

@@ -1,0 +1,128 @@
+"""Any loss, any penalty."""
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import ClassifierTags, RegressorTags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from edgewise.errors import ProblemError
+from edgewise.losses import Logistic, Multinomial, SmoothedHinge, Squared
+from edgewise.sklearn.base import MAX_ITER, METHOD, TOL
+from edgewise.sklearn.classifiers import Voting
+from edgewise.sklearn.frame import Frame
+from edgewise.sklearn.parts import coded
+
+PROBABILISTIC = (Logistic, Multinomial)
+CLASSIFYING = (*PROBABILISTIC, SmoothedHinge)
+
+
+def votes(model: "DecentralizedModel") -> bool:
+    return type(model.loss) in CLASSIFYING
+
+
+def tells_chances(model: "DecentralizedModel") -> bool:
+    return type(model.loss) in PROBABILISTIC
+
+
+class DecentralizedModel(Voting):
+    """Mean loss + penalty, of any loss and penalty of Edgewise; the intercept is in no penalty.
+
+    loss      `Squared()` (the default), `Huber()`, `CustomLoss(fn)`: a regressor; `Logistic()`,
+              `Multinomial()`, `SmoothedHinge()`: a classifier, of any number of classes
+    penalty   `L1(...)`, `Box(...)`, ..., anything with value(x) and prox(x, t); default none
+
+    The other parameters are those of `Decentralized`. Features are centred where there is an
+    intercept, but not scaled: a penalty may mean their units.
+    """
+
+    scales_features = False
+
+    def __init__(
+        self,
+        loss: Any = None,
+        penalty: Any = None,
+        *,
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        n_nodes: int = 10,
+        graph: Any = "random",
+        method: Any = METHOD,
+        max_iter: int = MAX_ITER,
+        tol: float = TOL,
+        random_state: Any = 0,
+    ) -> None:
+        self._keep(locals())
+
+    loss: Any
+    penalty: Any
+
+    def partial_fit(
+        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """As `fit`, from the models and duals where the last call ended. `classes`: all of them,
+        where the first call's samples do not have them all."""
+        return self._fit(X, y, sample_weight, fresh=False, classes=classes)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels, or <w, x> + b; a custom loss's model is taken to be such a w."""
+        check_is_fitted(self)
+        if self._classifies:
+            return self._votes(X)
+        if self.coef_.shape != (self.n_features_in_,):
+            raise ProblemError("only the custom loss knows what its model predicts: use coef_")
+        return self._margins(X)
+
+    @available_if(votes)  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> np.ndarray:
+        return self._decisions(X)
+
+    @available_if(tells_chances)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> np.ndarray:
+        return self._probabilities(X)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy of a classifier, R² of a regressor."""
+        metric = accuracy_score if self._classifies else r2_score
+        return float(metric(y, self.predict(X), sample_weight=sample_weight))
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.loss is not None and not hasattr(self.loss, "linear"):
+            raise ProblemError(f"loss={self.loss!r} is not a loss: give one such as ew.Logistic()")
+        if isinstance(self.penalty, str):
+            raise ProblemError(f"penalty={self.penalty!r} is none: give one such as ew.L1(0.1)")
+        if not getattr(self.loss, "linear", True) and self.fit_intercept:
+            raise ProblemError(
+                "a CustomLoss has no intercept: set fit_intercept=False, and make an intercept "
+                "part of your function's x if there is to be one"
+            )
+
+    def _labels(
+        self, y: np.ndarray, weight: np.ndarray, fresh: bool, classes: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
+        if self._classifies:
+            return super()._labels(y, weight, fresh, classes)
+        return np.asarray(y, np.float64), weight
+
+    @property
+    def _pair(self) -> bool:
+        return super()._pair and type(self.loss) is not Multinomial
+
+    def _loss(self, classes: np.ndarray | None) -> Any:
+        loss = Squared() if self.loss is None else self.loss
+        return coded(loss, len(classes)) if classes is not None else loss
+
+    def _penalty(self, frame: Frame, outputs: int, total: float) -> Any:
+        return self.penalty
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        if type(self.loss) in CLASSIFYING:
+            tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
+        else:
+            tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
+        return tags
