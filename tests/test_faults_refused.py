@@ -83,9 +83,7 @@ def test_other_things_than_faults_are_refused():
         ew.solve(stream, GRAPH, "spd", faults=ew.Faults(drop=0.1))
 
 
-@pytest.mark.parametrize(
-    "given", [{"drop": 0.1}, {"awake": 0.5}, {"wipe": (1, 3)}, {"bits": 8, "feedback": False}]
-)
+@pytest.mark.parametrize("given", [{"drop": 0.1}, {"awake": 0.5}, {"wipe": (1, 3)}, {"keep": 0.1}])
 def test_methods_that_do_not_heal_say_so(given):
     with pytest.warns(FaultWarning, match="EXTRA does not heal"):
         weatherproof(make("pg-extra"), ew.Faults(**given), PROBLEM, GRAPH)
@@ -94,3 +92,12 @@ def test_methods_that_do_not_heal_say_so(given):
         weatherproof(make("pg-extra"), ew.Faults(), PROBLEM, GRAPH)
         for method in ("saga-pd", "pdmm"):
             assert weatherproof(make(method), ew.Faults(**given), PROBLEM, GRAPH).heals
+
+
+@pytest.mark.parametrize("method", ["saga-pd", "pdmm", "nids"])
+def test_nobody_is_exact_without_feedback(method):
+    with pytest.warns(FaultWarning, match="every method away from the optimum"):
+        weatherproof(make(method), ew.Faults(bits=8, feedback=False), PROBLEM, GRAPH)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        weatherproof(make(method), ew.Faults(bits=8), PROBLEM, GRAPH)

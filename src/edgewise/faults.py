@@ -93,8 +93,7 @@ class Faults:
     @property
     def harms(self) -> bool:
         """Whether a method that does not heal would end elsewhere."""
-        coarse = self.keep is not None or (self.compresses and not self.feedback)
-        return self.forgets or bool((self.awake < 1).any()) or coarse
+        return self.forgets or bool((self.awake < 1).any()) or self.keep is not None
 
     def fit(self, graph: Graph) -> None:
         """Refuse what the graph does not have, or what would take it apart."""
@@ -158,10 +157,13 @@ def weatherproof(method: Any, faults: Any, problem: Any, graph: Graph) -> Any:
     faults.fit(graph)
     if getattr(method, "form", None) == "node":
         method = replace(method, form="edge")
-    if faults.harms and not getattr(method, "heals", False):
+    if faults.compresses and not faults.feedback:
+        told = "without feedback compressed messages keep every method away from the optimum"
+        warnings.warn(told, FaultWarning, stacklevel=3)
+    elif faults.harms and not getattr(method, "heals", False):
         warnings.warn(
             f"{type(method).__name__} does not heal: under these faults it ends away from the "
-            "optimum, or diverges; the primal-dual methods (saga-pd, pdmm, ...) do not",
+            "optimum, or diverges; the primal-dual methods (saga-pd, pdmm, ...) stay exact",
             FaultWarning,
             stacklevel=3,
         )

@@ -187,7 +187,7 @@ class Search:
     def result(self, name: str) -> Tuning:
         tried = sorted(self.curves)
         outcomes = np.array([self.outcome(f) for f in tried])
-        best = tried[min(range(len(tried)), key=lambda k: tuple(outcomes[k]))]
+        best = min(tried, key=self.outcome)
         surface = dict(zip(self.names, np.array(tried).T, strict=True))
         surface |= {"cost": outcomes[:, 0], "divergence": outcomes[:, 1]}
         diverged = int((~(outcomes[:, 1] < 1)).sum())
