@@ -471,3 +471,12 @@ def test_refuses_data():
     assert odd.coef_.shape == (6,)
     with pytest.raises(ProblemError, match="only the custom loss knows"):
         odd.predict(X)
+
+
+def test_the_default_method_takes_few_rounds():
+    X, y = load_iris(return_X_y=True)
+    rounds = [
+        DecentralizedLogisticRegression(method=method, tol=1e-9).fit(X, y).n_iter_
+        for method in ("pdmm", "pd")
+    ]
+    assert 8 * rounds[0] < rounds[1] < 20_000
