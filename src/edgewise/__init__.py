@@ -47,6 +47,7 @@ from edgewise.penalties import (
 from edgewise.problem import Problem
 from edgewise.reference import Reference, reference
 from edgewise.solve import Result, solve
+from edgewise.tensorboard import TensorBoard
 from edgewise.trace import Trace
 from edgewise.tune import Tuning, tune
 
@@ -100,6 +101,7 @@ __all__ = [
     "Squared",
     "SquaredL2",
     "Stream",
+    "TensorBoard",
     "Trace",
     "Tuning",
     "compare",

@@ -2,6 +2,7 @@
 
 import threading
 import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,7 @@ def solve(
     faults: Faults | None = None,
     dtype: Any = None,
     progress: bool | None = None,
+    callback: Callable[[Mapping[str, float]], Any] | None = None,
 ) -> Result:
     """Fit the problem over the graph and say how it went.
 
@@ -95,6 +97,7 @@ def solve(
                    run in edge form, which heals
     dtype          "float64" (default on a CPU) or "float32" (default elsewhere)
     progress       show a progress bar; default: where the output is a terminal
+    callback       called with every new row of the trace, a mapping; the run ends if it says True
     """
     check(problem, graph, method, rounds, record_every, seed, tol, oracle_budget, reference)
     chosen = make(method, eta, rho)
@@ -110,7 +113,7 @@ def solve(
     ):
         run = Run(problem, graph, chosen, int(seed), kind, X0, duals, faults)
         run.aim(solve_reference(problem) if reference is True else reference or None)
-        return run.to_end(rounds, record_every, tol, oracle_budget, checkpoint, bar, stop)
+        return run.to_end(rounds, record_every, tol, oracle_budget, checkpoint, bar, stop, callback)
 
 
 solve_reference = reference
@@ -168,12 +171,14 @@ class Run:
         checkpoint: str | Path | None,
         bar: Progress,
         stop: threading.Event,
+        callback: Callable[[Mapping[str, float]], Any] | None = None,
     ) -> Result:
         mark = saved.fingerprint(self) if checkpoint is not None else ""
+        enough = False
         if checkpoint is not None and Path(checkpoint).exists():
             saved.load(checkpoint, self, mark)
         else:
-            self.record()
+            enough = self.record(callback)
         keeper = saved.Keeper(checkpoint, mark)
         reason = ""
         while not reason:
@@ -190,9 +195,11 @@ class Run:
                 reason = "rounds"
             elif stop.is_set():
                 reason = "interrupted"
+            elif enough:
+                reason = "callback"
             else:
                 self.advance(min(record_every, rounds - self.round))
-                self.record()
+                enough = self.record(callback)
                 keeper.maybe_save(self)
         keeper.save(self)
         return self.result(reason, tol)
@@ -204,7 +211,8 @@ class Run:
         self.carry, spent = self.simulator.advance(self.carry, self.round, rounds)
         self.round, self.seconds = self.round + rounds, self.seconds + spent
 
-    def record(self) -> None:
+    def record(self, callback: Callable[[Mapping[str, float]], Any] | None = None) -> bool:
+        """One more row; whether the callback, told of it, has had enough."""
         X, duals = (a.astype(np.float64) for a in self.simulator.view(self.carry))
         report = self.gauge.read(X, duals, self.round)
         vectors = self.simulator.sent(self.carry, self.round) * len(self.method.hears)
@@ -223,6 +231,7 @@ class Run:
         models = np.asarray(X)
         distance = np.linalg.norm(models - models[here].mean(0), axis=1)
         self.apart.append(np.where(here, distance, np.nan))
+        return callback is not None and callback({c: row[c] for c in COLUMNS}) is True
 
     def diverged(self) -> bool:
         residual = COLUMNS.index("residual")
@@ -250,6 +259,8 @@ class Run:
             "budget": f"oracle budget spent after {self.round} rounds, residual {residual:.2e}",
             "rounds": f"ran all {self.round} rounds, residual {residual:.2e}",
             "interrupted": f"interrupted after {self.round} rounds, residual {residual:.2e}",
+            "callback": f"stopped by the callback after {self.round} rounds, "
+            f"residual {residual:.2e}",
             "diverged": f"diverged by round {self.round}: the step is too long, "
             f"try eta={float(np.min(self.simulator.eta)) / 4:.3g}",
         }[reason]

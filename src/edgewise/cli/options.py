@@ -231,7 +231,9 @@ class Budget:
 
 @dataclass(frozen=True)
 class SolveOptions(Shared, Folder, Weather, Run, OneMethod, Task):
-    pass
+    tensorboard: Annotated[
+        bool, option(OUTPUT, "Write the run for TensorBoard too, into its folder.", "--tensorboard")
+    ] = False
 
 
 @dataclass(frozen=True)

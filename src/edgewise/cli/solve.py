@@ -4,7 +4,7 @@ import logging
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,8 @@ def solve(o: SolveOptions) -> None:
     """
     if o.resume is not None and (o.out is not None or not o.save):
         raise InputError("--resume goes on in the run's own folder: leave --out, --no-save out")
+    if o.tensorboard and not o.save:
+        raise InputError("--tensorboard writes into the run's folder: leave --no-save out")
     job = make_job(o)
     problem, graph = job.problem, job.graph
     method, faults = parts.method(o.method, o.set), parts.faults(o)
@@ -65,7 +67,11 @@ def solve(o: SolveOptions) -> None:
     if folder is None and o.save:
         folder = runs.new_folder(o.out, o.method)
     console = output(o)
-    with keeping(folder, effective("solve", o)), noticing_interrupts() as interrupted:
+    with (
+        keeping(folder, effective("solve", o)),
+        noticing_interrupts() as interrupted,
+        ew.TensorBoard(folder) if folder and o.tensorboard else nullcontext() as board,
+    ):
         console.print(describe(job), highlight=False)
         result = ew.solve(
             problem,
@@ -85,6 +91,7 @@ def solve(o: SolveOptions) -> None:
             faults=faults,
             dtype=o.dtype,
             progress=o.progress,
+            callback=board,
         )
         log.info(result.message)
         summary = summarise(o, job, result, faults)
