@@ -1,10 +1,10 @@
-# make demo | test | check | bench | clean: each sets up .venv by itself
+# make demo | test | check | docs | bench | clean: each sets up .venv by itself
 PYTHON ?= python3
 BIN := .venv/bin
 # the stamp, not the folder: a set-up that was cut short is done again
 READY := .venv/.ready
 
-.PHONY: demo test check format bench clean
+.PHONY: demo test check docs format bench clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Edgewise needs Python 3.11 or newer: make PYTHON=python3.11")'
@@ -23,6 +23,10 @@ check: $(READY)
 test: check
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo open site/index.html
+
 format: $(READY)
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
@@ -31,5 +35,5 @@ bench: $(READY)
 	$(BIN)/python benchmarks/iteration.py
 
 clean:
-	rm -rf .venv out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv out build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

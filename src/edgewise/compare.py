@@ -121,6 +121,13 @@ def compare(
 
     Costs between two looks are interpolated. A method that cannot take the problem is listed with
     its reason in `refused`.
+
+    >>> X, y = edgewise.data.epsilon_like(rows=200, features=5)
+    >>> shards = edgewise.split(X, y, nodes=4)
+    >>> problem = edgewise.Problem(shards, edgewise.Logistic(ridge=0.1), edgewise.L1(0.01))
+    >>> comparison = compare(problem, Graph.ring(4), ["pd", "extra"], budget=2000, show=False)
+    >>> comparison.best(1e-6), list(comparison.refused)
+    ('pd', ['extra'])
     """
     budget = check_budget(budget, per)
     seeds = whole_number("seeds", seeds, 1, MethodError)

@@ -35,6 +35,8 @@ class Faults:
     seed      of all this; that of the method's samples is `solve`'s
 
     Rounds count from 0, so an event "in round r" is when r rounds are over.
+
+    >>> storm = Faults(drop=0.2, awake=0.5, wipe=[(4, 1000), (2, 1500)], leave=(7, 2000))
     """
 
     drop: float = 0.0

@@ -33,6 +33,10 @@ class Graph:
 
     `edges` holds each edge once, as a row (i, j) with i < j, in lexicographic order; `weights`
     holds one positive number per edge, which scales the edge's dual weight.
+
+    >>> graph = Graph.grid(2, 3)
+    >>> graph.degrees.tolist(), graph.neighbours(1).tolist()
+    ([2, 3, 2, 2, 3, 2], [0, 2, 4])
     """
 
     nodes: int

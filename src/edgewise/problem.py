@@ -32,6 +32,10 @@ class Problem:
     intercept      a last coordinate (C of them with C classes), outside ridge and penalty
 
     Nothing that was handed over may change afterwards: programs and optima are kept.
+
+    >>> shards = [(np.eye(3), [1, 2, 3]), (np.eye(3)[:2], [4, 5])]
+    >>> Problem(shards, edgewise.Squared(), penalty=[edgewise.L1(0.1), edgewise.NonNegative()])
+    Problem(2 nodes, 5 samples, 3 unknowns, Squared)
     """
 
     def __init__(

@@ -98,6 +98,13 @@ def solve(
     dtype          "float64" (default on a CPU) or "float32" (default elsewhere)
     progress       show a progress bar; default: where the output is a terminal
     callback       called with every new row of the trace, a mapping; the run ends if it says True
+
+    >>> X, y = edgewise.data.dataset("wine")
+    >>> shards = edgewise.split((X - X.mean(0)) / X.std(0), y == 1, nodes=6)
+    >>> problem = edgewise.Problem(shards, edgewise.Logistic(ridge=0.1))
+    >>> result = solve(problem, edgewise.Graph.ring(6), "svr-pd-es", rounds=2000, tol=1e-6)
+    >>> result.converged, result.X.shape
+    (True, (6, 13))
     """
     check(problem, graph, method, rounds, record_every, seed, tol, oracle_budget, reference)
     chosen = make(method, eta, rho)

@@ -38,18 +38,18 @@ LABELS = {
 class Trace:
     """trace["bregman"] is an array; `meta` says what was run.
 
-    rounds          communication rounds
-    oracle_calls    sample gradients asked for, mean per node (K_i for a full pass; for sk-pd
-                    gradient coordinates)
-    vectors_sent    vectors that have gone over directed edges: a round delivers what was sent,
-                    first messages included, then steps
-    bytes_sent      the same in bytes
-    seconds         compute only: no compiling, no measuring
-    objective_gap   sum_i f_i(x_i) + h_i(x_i) minus the optimum; negative where nodes disagree
-    bregman         sum_i D_{f_i + h_i}(x_i, x*)
-    consensus       root mean square distance of the nodes' models from their mean
-    residual        distance from optimality, zero only at an optimum; needs no reference
-    function_values function values asked for, mean per node, where there is no gradient
+    rounds           communication rounds
+    oracle_calls     sample gradients asked for, mean per node (K_i for a full pass; for sk-pd
+                     gradient coordinates)
+    vectors_sent     vectors that have gone over directed edges: a round delivers what was sent,
+                     first messages included, then steps
+    bytes_sent       the same in bytes
+    seconds          compute only: no compiling, no measuring
+    objective_gap    sum_i f_i(x_i) + h_i(x_i) minus the optimum; negative where nodes disagree
+    bregman          sum_i D_{f_i + h_i}(x_i, x*)
+    consensus        root mean square distance of the nodes' models from their mean
+    residual         distance from optimality, zero only at an optimum; needs no reference
+    function_values  function values asked for, mean per node, where there is no gradient
     """
 
     def __init__(self, columns: Mapping[str, Any], meta: Mapping[str, Any] | None = None) -> None:

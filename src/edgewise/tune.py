@@ -85,6 +85,13 @@ def tune(
     factors    the multiples to try for each parameter
     seed       use another one for runs that are to be compared
     reference  `edgewise.reference(problem)`, if it is there already
+
+    >>> X, y = edgewise.data.epsilon_like(rows=200, features=5)
+    >>> problem = edgewise.Problem(edgewise.split(X, y, nodes=4), edgewise.Logistic(ridge=0.1))
+    >>> tuning = tune(problem, Graph.ring(4), "pd", budget=2000)
+    >>> tuning.factors
+    {'eta': 1.0, 'rho': 4.0}
+    >>> result = edgewise.solve(problem, Graph.ring(4), tuning.method, rounds=200)
     """
     check(problem, graph, method, 1, 1, seed, target, None, reference or True)
     chosen = make(method)

@@ -36,6 +36,9 @@ def split(
 
     X is dense, or any scipy sparse matrix, which becomes CSR. Within a node the samples are in
     random order. The same arguments give the same split.
+
+    >>> split(np.zeros((10, 2)), np.arange(10), nodes=3).counts.tolist()
+    [4, 3, 3]
     """
     labels = as_labels(y)
     samples = X.shape[0] if is_sparse(X) else len(dense_view(X))

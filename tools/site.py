@@ -1,0 +1,108 @@
+"""What `mkdocs.yml` needs beyond its plugins: how the pages that people read on the repository's
+site, and docstrings in the style of this code, become a website.
+
+As a hook of MkDocs: README, CONTRIBUTING, CHANGELOG and the examples become pages; formulas become
+MathML, which browsers show without a script. As an extension of Griffe: aligned lists of arguments
+become tables, and so do the comments beside fields.
+"""
+
+import ast
+import html
+import re
+from pathlib import Path
+from typing import Any
+
+import griffe
+from latex2mathml.converter import convert
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parents[1]
+FORMULA = re.compile(
+    r'<(?P<tag>span|div) class="arithmatex">\\[(\[](?P<tex>.*?)\\[)\]]</(?P=tag)>', re.DOTALL
+)
+ENTRY = re.compile(r"(?P<name>\S+(?:, \S+)*) {2,}(?P<said>\S.*)")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    pages = {"index.md": from_above((ROOT / "README.md").read_text())}
+    for name in ("CONTRIBUTING", "CHANGELOG"):
+        pages[f"{name.lower()}.md"] = from_above((ROOT / f"{name}.md").read_text())
+    for example in sorted((ROOT / "examples").glob("*.py")):
+        source = f"# {example.name}\n\n```python\n{example.read_text()}```\n"
+        pages[f"examples/{example.stem}.md"] = source
+    for path, text in pages.items():
+        files.append(File.generated(config, path, content=text))
+    return files
+
+
+def from_above(text: str) -> str:
+    """The links of a page that lies above docs/, as from within."""
+    text = re.sub(r"\]\(docs/", "](", text)
+    return re.sub(r"\]\((CONTRIBUTING|CHANGELOG)\.md", lambda m: f"]({m[1].lower()}.md", text)
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    markdown = re.sub(r"\]\(\.\./examples/(\w+)\.py\)", r"](examples/\1.md)", markdown)
+    return re.sub(r"\]\(\.\./README\.md\)", "](index.md)", markdown)
+
+
+def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    def mathml(found: re.Match[str]) -> str:
+        kind = "block" if found["tag"] == "div" else "inline"
+        return convert(html.unescape(found["tex"]).strip(), display=kind)
+
+    return FORMULA.sub(mathml, content)
+
+
+class House(griffe.Extension):
+    """Docstrings and fields as they are written here."""
+
+    def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
+        if obj.docstring is not None:
+            obj.docstring.value = tabulated(obj.docstring.value)
+
+    def on_class_members(
+        self, *, node: ast.AST | griffe.ObjectNode, cls: griffe.Class, **_: Any
+    ) -> None:
+        if not isinstance(node, ast.ClassDef) or not isinstance(cls.filepath, Path):
+            return
+        lines = cls.filepath.read_text().splitlines()
+        fields = [
+            (part.target.id, lines[part.lineno - 1].partition("  # ")[2])
+            for part in node.body
+            if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
+        ]
+        said = [(name, text) for name, text in fields if text and not text.startswith("type:")]
+        if said and cls.docstring is not None:
+            cls.docstring.value += f"\n\n{markdown_table(said)}"
+
+
+def tabulated(text: str) -> str:
+    """Every paragraph that is an aligned list, as a Markdown table."""
+    paragraphs = re.split(r"\n\s*\n", text)
+    return "\n\n".join(session(p) or table(p.splitlines()) or p for p in paragraphs)
+
+
+def session(paragraph: str) -> str | None:
+    return f"```pycon\n{paragraph}\n```" if paragraph.startswith(">>> ") else None
+
+
+def table(lines: list[str]) -> str | None:
+    rows: list[tuple[str, str]] = []
+    for line in lines:
+        entry = ENTRY.fullmatch(line)
+        if entry:
+            rows.append((entry["name"], entry["said"]))
+        elif rows and line.startswith("  "):
+            name, said = rows[-1]
+            rows[-1] = (name, f"{said} {line.strip()}")
+        else:
+            return None
+    return markdown_table(rows)
+
+
+def markdown_table(rows: list[tuple[str, str]]) -> str:
+    cells = ((f"`{name}`", said.replace("|", "\\|")) for name, said in rows)
+    return "\n".join(["| | |", "|---|---|", *(f"| {a} | {b} |" for a, b in cells)])
