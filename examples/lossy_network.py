@@ -9,6 +9,7 @@ late. SAGA-PD still ends at the optimum of those present; gradient tracking (GT-
 
 import argparse
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +21,21 @@ from sklearn.preprocessing import normalize, scale
 import edgewise as ew
 from edgewise.errors import DivergenceWarning, FaultWarning
 
-NODES, EDGES, ROUNDS, RECORD = 20, 50, 16_000, 100
-WIPED, LEAVES, JOINS = (2, 4000), (7, 8000), (11, 12_000)  # a node and a round each
-WEATHER: dict[str, Any] = {"drop": 0.2, "awake": 0.5}
-CASES: dict[str, dict[str, Any]] = {
-    "none": {},
-    "20 % of messages lost": {"drop": 0.2},
-    "half asleep": {"awake": 0.5},
-    "one wiped": {"wipe": WIPED},
-    "one leaves": {"leave": LEAVES},
-    "one joins": {"join": JOINS},
-    "all of these": {**WEATHER, "wipe": WIPED, "leave": LEAVES, "join": JOINS},
-}
+NODES, EDGES = 20, 50
+
+
+def cases(rounds: int) -> dict[str, dict[str, Any]]:
+    weather: dict[str, Any] = {"drop": 0.2, "awake": 0.5}
+    events = {"wipe": (2, rounds // 4), "leave": (7, rounds // 2), "join": (11, 3 * rounds // 4)}
+    return {
+        "none": {},
+        "20 % of messages lost": {"drop": 0.2},
+        "half asleep": {"awake": 0.5},
+        "one wiped": {"wipe": events["wipe"]},
+        "one leaves": {"leave": events["leave"]},
+        "one joins": {"join": events["join"]},
+        "all of these": {**weather, **events},
+    }
 
 
 def hospitals() -> tuple[ew.Problem, ew.Graph]:
@@ -42,7 +46,9 @@ def hospitals() -> tuple[ew.Problem, ew.Graph]:
     return problem, ew.Graph.random(nodes=NODES, edges=EDGES, seed=0)
 
 
-def fit(problem: ew.Problem, graph: ew.Graph, method: str, faults: dict[str, Any]) -> ew.Trace:
+def fit(
+    problem: ew.Problem, graph: ew.Graph, method: str, rounds: int, faults: dict[str, Any]
+) -> ew.Trace:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FaultWarning)  # that gt-saga does not heal is the point
         warnings.simplefilter("ignore", DivergenceWarning)
@@ -50,43 +56,44 @@ def fit(problem: ew.Problem, graph: ew.Graph, method: str, faults: dict[str, Any
             problem,
             graph,
             method,
-            rounds=ROUNDS,
-            record_every=RECORD,
+            rounds=rounds,
+            record_every=100,
             faults=ew.Faults(**faults),
             progress=False,
         )
     return result.trace
 
 
-def final(trace: ew.Trace) -> str:
+def final(trace: ew.Trace, rounds: int) -> str:
     last = trace["bregman"][-1]
-    early = trace["rounds"][-1] < ROUNDS
+    early = trace["rounds"][-1] < rounds
     return "diverges" if early or not np.isfinite(last) else f"{last:.0e}"
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> dict[str, list[ew.Trace]]:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--plot", type=Path, metavar="FILE", help="write a picture")
-    options = parser.parse_args()
+    parser.add_argument("--rounds", type=int, default=16_000, help="events come at each quarter")
+    options = parser.parse_args(arguments)
     console = Console()
     problem, graph = hospitals()
-    table = Table(
-        "fault", "SAGA-PD", "GT-SAGA", title=f"divergence from the optimum after {ROUNDS} rounds"
-    )
+    title = f"divergence from the optimum after {options.rounds} rounds"
+    table = Table("fault", "SAGA-PD", "GT-SAGA", title=title)
     traces = {}
-    for name, faults in CASES.items():
-        pair = [fit(problem, graph, method, faults) for method in ("saga-pd", "gt-saga")]
-        table.add_row(name, *map(final, pair))
+    for name, faults in cases(options.rounds).items():
+        pair = [fit(problem, graph, m, options.rounds, faults) for m in ("saga-pd", "gt-saga")]
+        table.add_row(name, *(final(trace, options.rounds) for trace in pair))
         traces[name] = pair
     console.print(table)
     if options.plot is not None:
-        plot(traces["none"], traces["all of these"], options.plot)
+        plot(traces["none"], traces["all of these"], options.rounds, options.plot)
         console.print(f"plot: {options.plot}")
+    return traces
 
 
-def plot(calm: list[ew.Trace], rough: list[ew.Trace], path: Path) -> None:
+def plot(calm: list[ew.Trace], rough: list[ew.Trace], rounds: int, path: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
@@ -102,8 +109,9 @@ def plot(calm: list[ew.Trace], rough: list[ew.Trace], path: Path) -> None:
     for label, trace, colour, style in lines:
         divergence = np.maximum(trace["bregman"], 1e-18)
         axes.semilogy(trace["rounds"], divergence, style, color=colour, label=label)
-    axes.set(xlabel="rounds", ylabel="Bregman divergence", ylim=(1e-18, 1e6), xlim=(0, ROUNDS))
-    for (_, at), what in ((WIPED, "one wiped"), (LEAVES, "one leaves"), (JOINS, "one joins")):
+    axes.set(xlabel="rounds", ylabel="Bregman divergence", ylim=(1e-18, 1e6), xlim=(0, rounds))
+    for quarter, what in enumerate(("one wiped", "one leaves", "one joins"), 1):
+        at = quarter * rounds // 4
         axes.axvline(at, color="0.6", linewidth=0.8)
         axes.annotate(what, (at, 4e-18), xytext=(4, 0), textcoords="offset points", color="0.3")
     axes.set_title("20 % of messages lost, every peer asleep half of the time")

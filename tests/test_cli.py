@@ -288,10 +288,10 @@ def test_debug_shows_where_and_faults_of_ours_have_their_own_code(monkeypatch):
 def test_interrupts_end_in_order_and_can_be_resumed(monkeypatch):
     record = Run.record
 
-    def pressed(run):
-        record(run)
+    def pressed(run, callback=None):
         if run.round == 20:
             signal.raise_signal(signal.SIGINT)
+        return record(run, callback)
 
     with monkeypatch.context() as patch:
         patch.setattr(Run, "record", pressed)
@@ -368,8 +368,72 @@ def test_report_has_a_row_per_run():
     assert (one["method"], one["converged"]) == ("saga-pd", False)
     assert (two["method"], two["converged"]) == ("saga-pd", None)
     assert Path("plots/both.png").exists()
-    assert "unfinished" in call("report", "one", "two").stdout
+    assert "unfinished" in call("report", "one", "two", "--out", "both.svg").stdout
     assert "unknown trace column" in call("report", "one", "--x", "miles", code=2).stderr
+    assert "ends in .html, .png" in call("report", "one", "--out", "both.gif", code=2).stderr
+
+
+def page_of(path):
+    """What the page's script is given."""
+    page = Path(path).read_text(encoding="utf-8")
+    return json.loads(re.search(r'id="data">(.*?)</script>', page)[1])
+
+
+def test_report_is_a_page_with_a_panel_per_setting():
+    pytest.importorskip("plotly")
+    call("solve", *QUICK, "--out", "one", code=1)
+    call("solve", *QUICK, "--eta", "0.1", "--out", "two", code=1)
+    call("solve", *QUICK, "--method", "nids", "--drop", "0.1", "--out", "three", code=1)
+    told = said("report", "one", "two", "three")
+    assert told["page"] == str(Path("out/report.html"))
+    data = page_of("out/report.html")
+    assert data["methods"] == ["saga-pd", "saga-pd, eta 0.1", "nids"]
+    assert data["settings"] == ["no drop", "drop 0.1"]
+    assert (data["x"], data["y"]) == ("rounds", "residual")
+    assert data["ys"] == ["residual", "consensus"]  # there was no reference
+    one = runs.load_run("one")
+    assert data["runs"][0]["last"]["residual"] == pytest.approx(one.result["residual"], 1e-9)
+    assert [run["parameters"] for run in data["runs"]] == ["", "eta 0.1", ""]
+    about = dict(data["about"])
+    assert {k: about[k] for k in ("edgewise", "nodes", "graph", "ridge", "scale")} == {
+        "edgewise": ew.__version__,
+        "nodes": str(V),
+        "graph": "ring",
+        "ridge": "0.1",
+        "scale": "yes",
+    }
+    assert about["data"] == "data.npz"  # and not where it lies
+    assert data["network"]["links"] == ew.Graph.ring(V).edges.tolist()
+
+    call("solve", *QUICK, "--graph", "star", "--out", "four", code=1)
+    call("report", "one", "four", "--y", "consensus", "--out", "other.html")
+    data = page_of("other.html")
+    assert (data["settings"], data["network"]) == (["graph ring", "graph star"], None)
+    Path("one/result.json").unlink()
+    assert "none of the runs has ended" in call("report", "one", code=2).stderr
+
+
+def test_report_takes_traces_too():
+    pytest.importorskip("plotly")
+    call("solve", *QUICK, "--out", "one", code=1)
+    call("solve", *QUICK, "--seed", 1, "--out", "two", code=1)
+    told = said("report", "one/trace.npz", "two/trace.csv", "two", "--out", "all.html")
+    names = ["PrimalDual-SAGA", "two/trace", "saga-pd"]  # as a trace knows it, as a run does
+    assert [run["method"] for run in told["runs"]] == names
+    assert told["runs"][1]["residual"] == told["runs"][2]["residual"]
+    data = page_of("all.html")
+    assert data["methods"] == names
+    assert data["runs"][1]["columns"]["residual"] == data["runs"][2]["columns"]["residual"]
+    assert data["network"] is None
+    call("report", "one/trace.npz", "two/trace.npz", "--out", "both.html")
+    own = [f"PrimalDual-SAGA ({Path(run, 'trace.npz')})" for run in ("one", "two")]
+    assert page_of("both.html")["methods"] == own
+    call("report", "one/trace.npz", "two/trace.csv", "--out", "all.pdf")
+    assert Path("all.pdf").read_bytes().startswith(b"%PDF")
+    assert "no trace gone.npz" in call("report", "gone.npz", code=2).stderr
+    assert "data.npz is no trace" in call("report", "data.npz", code=2).stderr
+    Path("words.csv").write_text("a,b\n1,2\n")
+    assert "words.csv is no trace" in call("report", "words.csv", code=2).stderr
 
 
 # --- methods, doctor, help ------------------------------------------------------------------------
@@ -432,7 +496,7 @@ def test_every_option_of_the_api_has_its_own():
         return {f.name for f in fields(kind)}
 
     objects = {"problem", "graph", "show"}
-    assert given(ew.solve) - objects - {"X0", "faults"} <= options(SolveOptions)
+    assert given(ew.solve) - objects - {"X0", "faults", "callback"} <= options(SolveOptions)
     assert {f.name for f in fields(ew.Faults)} - {"seed"} <= options(SolveOptions)
     assert given(ew.compare) - objects - {"reference"} <= options(CompareOptions)
     assert given(ew.tune) - objects - {"reference"} <= options(TuneOptions)

@@ -10,8 +10,9 @@ from jax import Array
 from edgewise.problem import Problem
 from edgewise.smoothness import POWER_ITERATIONS, SAFETY
 
-CHUNK_NUMBERS = 1 << 23  # rows are cast to float64, where they must be, this many numbers at a time
-MOST_UNKNOWNS, MOST_FLOPS = 2500, 5e10  # beyond these no Hessian is formed
+CHUNK_NUMBERS = 1 << 19  # taken at a time, so that rows cast to float64 are still in the cache
+MOST_UNKNOWNS = 2500  # beyond these no Hessian is formed
+MOST_FLOPS = 5e10  # beyond these it is that of evenly spaced samples, near enough for a step
 
 
 class Smooth:
@@ -22,7 +23,11 @@ class Smooth:
         counts = np.repeat(problem.counts, problem.counts)
         scale = 1.0 if problem.scale is None else problem.scale
         self.weight = np.asarray(scale / (counts * problem.nodes), np.float64)
-        rows = max(1, CHUNK_NUMBERS // max(problem.size, problem.shards.features, 1))
+        width = max(problem.size, problem.shards.features)
+        if sp.issparse(problem.shards.X) and problem.loss.linear:
+            width = problem.shards.X.nnz // problem.shards.samples
+        rows = max(1, CHUNK_NUMBERS // max(width, 1))
+        self.cast = (slice(0), problem.shards.X[:0])  # the last rows asked for, as float64
         self.chunks = [slice(a, a + rows) for a in range(0, problem.shards.samples, rows)]
 
     def ridge(self, x: np.ndarray) -> np.ndarray:
@@ -50,17 +55,18 @@ class Smooth:
         return total + 0.5 * float(x @ self.ridge(x))
 
     def hessian(self, x: np.ndarray) -> np.ndarray | None:
-        """(n, n), or None where it would cost too much."""
+        """(n, n), of all samples or evenly spaced ones; None where it would cost too much."""
         problem = self.problem
-        cost = problem.shards.samples * problem.size**2
-        if not problem.loss.linear or problem.size > MOST_UNKNOWNS or cost > MOST_FLOPS:
+        if not problem.loss.linear or problem.size > MOST_UNKNOWNS:
             return None
+        every = int(np.ceil(problem.shards.samples * problem.size**2 / MOST_FLOPS))
         C, p = problem.loss.outputs, problem.shards.features
         own = [np.arange(c * p, c * p + p) for c in range(C)]  # the unknowns of each output
         if problem.free:
             own = [np.append(at, C * p + c) for c, at in enumerate(own)]
-        H = np.diag(np.broadcast_to(self.ridge(np.ones_like(x)), x.shape)).copy()
-        for cut in self.chunks:
+        H = np.zeros((len(x), len(x)))
+        some = self.chunks[::every]
+        for cut in some:
             z, y = self._margins(x, cut), problem.labels[cut]
             X = self._dense(cut)
             X = np.column_stack([X, np.ones(len(X))]) if problem.free else X
@@ -68,8 +74,13 @@ class Smooth:
                 along = np.ones_like(z) if C == 1 else np.broadcast_to(np.eye(C)[c], z.shape)
                 bend = np.asarray(bends(problem.loss, z, along, y)).reshape(len(z), C)
                 for d in range(C):
-                    H[np.ix_(own[d], own[c])] += (X.T * (self.weight[cut] * bend[:, d])) @ X
-        return H
+                    part = (X.T * (self.weight[cut] * bend[:, d])) @ X
+                    if C == 1:
+                        H += part
+                    else:
+                        H[np.ix_(own[d], own[c])] += part
+        taken = sum(self.weight[cut].sum() for cut in some)
+        return H * (self.weight.sum() / taken) + np.diag(self.ridge(np.ones_like(x)))
 
     def lipschitz(self) -> float:
         """Of the gradient of F, by power iteration over all samples."""
@@ -114,8 +125,12 @@ class Smooth:
         return z + (x[-1] if outputs == 1 else x[-free:])
 
     def _rows(self, c: slice) -> Any:
-        X = self.problem.shards.X[c]
-        return X if X.dtype == np.float64 else X.astype(np.float64)
+        X = self.problem.shards.X
+        if X.dtype == np.float64:
+            return X[c]
+        if self.cast[0] != c:
+            self.cast = (c, X[c].astype(np.float64))
+        return self.cast[1]
 
     def _dense(self, c: slice) -> np.ndarray:
         X = self._rows(c)

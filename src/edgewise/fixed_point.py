@@ -6,6 +6,7 @@ import numpy as np
 
 MEMORY = 15  # steps that Anderson's acceleration looks back on
 NEWTON_EVERY = 20  # other steps between two attempts at Newton's
+SLOW = 0.1  # what a Newton step must leave at most, for the next to go by the same Jacobian
 PATIENCE = 1000  # steps without progress after which rounding is taken to be reached
 
 Vector = np.ndarray
@@ -29,6 +30,7 @@ def fixed_point(
     """
     move = displacement(z)
     best, best_z, stuck, due = np.inf, z, 0, 0
+    J: Vector | None = None
     near = 1e-6 * float(np.linalg.norm(move))
     for k in range(iterations):
         size = float(np.linalg.norm(move))
@@ -39,9 +41,11 @@ def fixed_point(
             return best_z, k
         found = None
         if k >= due:
-            J = jacobian(z)
+            J = jacobian(z) if J is None else J
             found = None if J is None else newton(displacement, merit, J, z, move)
             due = iterations if J is None else k + (1 if found else NEWTON_EVERY)
+            if found is None or np.linalg.norm(found[1]) > SLOW * size:
+                J = None
         if found:
             accelerate.forget()
         z, move = found or accelerate.step(z, move, displacement)

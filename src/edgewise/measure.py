@@ -47,7 +47,7 @@ def measure(
     center = X.mean(0)
     spread = jnp.sqrt(((X - center) ** 2).sum(1).mean())
     if same_penalty:
-        residual = whole_residual(p, center, sample_smoothness)
+        residual = jnp.hypot(whole_residual(p, center, sample_smoothness), apart(X, ends))
     else:
         residual = node_residual(p, X, duals, ends, sample_smoothness)
     missing = jnp.full((), jnp.nan)
@@ -113,5 +113,8 @@ def node_residual(p: Block, X: Array, duals: Array, ends: Ends, sample_smoothnes
     t = 1 / sample_smoothness[:, None]
     G = p.full(X) + p.ridge(X) - balanced
     own = (X - p.penalty.prox(X - t * G, t)) / t
-    apart = X[ends.i] - X[ends.j]
-    return jnp.sqrt((own**2).sum() + (apart**2).sum())
+    return jnp.hypot(jnp.linalg.norm(own), apart(X, ends))
+
+
+def apart(X: Array, ends: Ends) -> Array:
+    return jnp.linalg.norm(X[ends.i] - X[ends.j])

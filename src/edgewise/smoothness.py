@@ -64,7 +64,7 @@ class Smoothness:
         v = np.random.default_rng(i).standard_normal(X.shape[1] + self._problem.intercept)
         top = 0.0
         for _ in range(POWER_ITERATIONS):
-            v = v / np.linalg.norm(v)
+            v = (v / np.linalg.norm(v)).astype(X.dtype)  # else every product would cast all of X
             z = X @ v[: X.shape[1]] + (v[-1] if self._problem.intercept else 0.0)
             z = z if weight is None else z * weight
             down = X.T @ z / len(z)

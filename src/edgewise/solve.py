@@ -27,6 +27,7 @@ from edgewise.reference import Reference, reference
 from edgewise.trace import COLUMNS, Trace
 
 CONVERGED = 1e-6  # the residual that counts as converged where no tol was given
+LOOKS = 10  # rows of a trace from which a residual that did not fall is worth a word
 RUNAWAY = 1e8  # growth of the residual that counts as divergence
 
 
@@ -253,6 +254,14 @@ class Run:
         report = self.gauge.read(plain, jnp.zeros_like(plain), self.round)
         return last > RUNAWAY * float(report["residual"])
 
+    def doubt(self, residual: float) -> str:
+        """Where slopes are bounded, as of the logistic loss, too long a step does not diverge."""
+        start = self.rows[0][COLUMNS.index("residual")]
+        if residual < start or residual <= CONVERGED or len(self.rows) < LOOKS:
+            return ""
+        shorter = float(np.min(self.simulator.eta)) / 4
+        return f", no less than at the start: the step may be too long, try eta={shorter:.3g}"
+
     def result(self, reason: str, tol: float | None) -> Result:
         X, duals = (np.asarray(a, np.float64) for a in self.simulator.view(self.carry))
         trace = Trace(
@@ -264,7 +273,7 @@ class Run:
         how = {
             "tol": f"reached tol: residual {residual:.2e} after {self.round} rounds",
             "budget": f"oracle budget spent after {self.round} rounds, residual {residual:.2e}",
-            "rounds": f"ran all {self.round} rounds, residual {residual:.2e}",
+            "rounds": f"ran all {self.round} rounds, residual {residual:.2e}{self.doubt(residual)}",
             "interrupted": f"interrupted after {self.round} rounds, residual {residual:.2e}",
             "callback": f"stopped by the callback after {self.round} rounds, "
             f"residual {residual:.2e}",

@@ -48,7 +48,8 @@ class Trace:
     objective_gap    sum_i f_i(x_i) + h_i(x_i) minus the optimum; negative where nodes disagree
     bregman          sum_i D_{f_i + h_i}(x_i, x*)
     consensus        root mean square distance of the nodes' models from their mean
-    residual         distance from optimality, zero only at an optimum; needs no reference
+    residual         distance from optimality, disagreement over edges included: zero only where
+                     all nodes are at an optimum; needs no reference
     function_values  function values asked for, mean per node, where there is no gradient
     """
 

@@ -275,12 +275,16 @@ class ReportOptions(Shared):
     runs: Annotated[
         Several,
         typer.Argument(
-            help="Folders that `edgewise solve` wrote.", show_default=False, metavar="RUN..."
+            help="Folders that `edgewise solve` wrote, or traces: .npz or .csv.",
+            show_default=False,
+            metavar="RUN...",
         ),
     ] = None
     x: Annotated[str, option(OUTPUT, "rounds, oracle_calls, bytes_sent or seconds.")] = "rounds"
     y: Annotated[str, option(OUTPUT, "residual, bregman, consensus or objective_gap.")] = "residual"
-    out: Annotated[str, option(OUTPUT, "File for the plot.")] = "out/report.png"
+    out: Annotated[
+        str, option(OUTPUT, "A page to click through (.html), or a plot (.png, .pdf, .svg).")
+    ] = "out/report.html"
 
 
 @dataclass(frozen=True)

@@ -1,23 +1,44 @@
 """edgewise report"""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 from rich.table import Table
 
+import edgewise as ew
 from edgewise import runs
-from edgewise.cli.options import ReportOptions
+from edgewise.cli import parts
+from edgewise.cli.options import ReportOptions, SolveOptions, Task, Weather
 from edgewise.cli.shell import output, print_json
-from edgewise.errors import InputError, UnknownName
-from edgewise.trace import COLUMNS
+from edgewise.errors import EdgewiseError, InputError, UnknownName
+from edgewise.page import PageRun, write_page
+from edgewise.runs import Saved
+from edgewise.trace import COLUMNS, Trace
 
 NUMBERS = ("rounds", "oracle_calls", "bytes_sent", "bregman", "residual")
+TRACES = (".npz", ".csv")
+PAGES = (".html",)
+PLOTS = (".png", ".pdf", ".svg")
+DEFAULTS = {f.name: f.default for f in fields(SolveOptions)}
+# A seed alone makes no other setting: runs that differ in it are repetitions.
+OF_A_SETTING = {f.name for kind in (Task, Weather) for f in fields(kind)} - {"seed", "fault_seed"}
+NAMED_ANYWAY = ("command", "method")
+ALWAYS_TOLD = ("version", "data", "shards", "nodes", "graph", "loss", "seed")
 
 
 def report(o: ReportOptions) -> None:
-    """A table of saved runs, and a plot of them together."""
+    """A table of saved runs, and a page or a plot of them together."""
     for column in (o.x, o.y):
         if column not in COLUMNS:
             raise UnknownName("trace column", column, COLUMNS)
-    saved = [runs.load_run(folder) for folder in o.runs or []]
-    others = [run for run in saved if run.config["command"] != "solve"]
+    kind = "page" if Path(o.out).suffix in PAGES else "plot"
+    if kind == "plot" and Path(o.out).suffix not in PLOTS:
+        raise InputError(f"--out {o.out}: give a name that ends in {', '.join(PAGES + PLOTS)}")
+    saved = [load(name) for name in o.runs or []]
+    others = [run for run in saved if run.config["command"] not in ("solve", "trace")]
     solves = [run for run in saved if run not in others]
     if not solves:
         raise InputError("no runs of `edgewise solve` are given: name their folders, as out/*")
@@ -27,31 +48,149 @@ def report(o: ReportOptions) -> None:
         table.add_column(
             name.replace("_", " "), justify="right" if name in NUMBERS else "left", overflow="fold"
         )
-    for row in rows:
+    for run, row in zip(solves, rows, strict=True):
         numbers = [spelt(name, row.get(name)) for name in NUMBERS]
-        table.add_row(str(row["run"]), str(row["method"]), state(row["converged"]), *numbers)
+        table.add_row(str(row["run"]), str(row["method"]), state(run), *numbers)
     console = output(o)
     console.print(table)
     for run in others:
         console.print(f"{run.folder} is of `{run.config['command']}`: left out")
-    plot = runs.plot_runs(solves, o.x, o.y, o.out)
-    console.print(f"plot: {plot}", highlight=False, soft_wrap=True)
+    path = (draw_page if kind == "page" else runs.plot_runs)(solves, o.x, o.y, o.out)
+    console.print(f"{kind}: {path}", highlight=False, soft_wrap=True)
     if o.json:
-        print_json({"command": "report", "runs": rows, "plot": str(plot)})
+        print_json({"command": "report", "runs": rows, kind: str(path)})
 
 
-def summarise(run: runs.Saved) -> dict[str, object]:
+def load(name: str) -> Saved:
+    """A run's folder, or a trace alone, which knows of no more than its numbers."""
+    path = Path(name)
+    if path.suffix not in TRACES or path.is_dir():
+        return runs.load_run(path)
+    try:
+        trace = Trace.load(path)
+    except FileNotFoundError:
+        raise InputError(
+            f"there is no trace {path}: give a file that a trace was saved to"
+        ) from None
+    except (OSError, ValueError, KeyError) as problem:
+        raise InputError(f"{path} is no trace ({problem}): save one with Trace.save") from None
+    method = trace.meta.get("method", str(path.with_suffix("")))
+    last = {column: float(trace[column][-1]) for column in COLUMNS} if len(trace) else {}
+    return Saved(path, {"command": "trace", "method": method}, last, trace)
+
+
+def summarise(run: Saved) -> dict[str, object]:
     said = run.result or {}
     head = {"run": str(run.folder), "method": run.config.get("method"), "converged": None}
     return head | {k: said[k] for k in ("converged", "message", *NUMBERS) if k in said}
 
 
-def state(converged: object) -> str:
-    return "unfinished" if converged is None else "yes" if converged else "no"
+def state(run: Saved) -> str:
+    if run.result is None:
+        return "unfinished"
+    converged = run.result.get("converged")
+    return "" if converged is None else "yes" if converged else "no"
 
 
 def spelt(name: str, number: object) -> str:
-    if not isinstance(number, int | float):
+    if not isinstance(number, int | float) or not np.isfinite(number):
         return ""
     form = {"bregman": ".1e", "residual": ".1e"}.get(name, ",.0f")
     return f"{number:{form}}"
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+
+def draw_page(solves: list[Saved], x: str, y: str, path: str | Path) -> Path:
+    """What differs between runs tells them apart, what they share is said once."""
+    ended = [run for run in solves if run.trace is not None]
+    if not ended:
+        raise InputError("none of the runs has ended: there is nothing to draw")
+    shared, differing = compared([r.config for r in ended if r.config["command"] == "solve"])
+    of_setting = [k for k in differing if k in OF_A_SETTING]
+    of_run = [k for k in differing if k not in OF_A_SETTING]
+    panels = [setting(run, of_setting) for run in ended]
+    drawn = [
+        PageRun(name, run.trace, panel, told(run.config, of_run))
+        for name, run, panel in zip(labels(ended, of_run, panels), ended, panels, strict=True)
+        if run.trace is not None
+    ]
+    title = f"Runs of {', '.join(dict.fromkeys(str(run.config['method']) for run in ended))}"
+    return write_page(path, drawn, title, about=shared, graph=common_graph(ended), x=x, y=y)
+
+
+def labels(ended: Sequence[Saved], of_run: Sequence[str], panels: Sequence[str]) -> list[str]:
+    """The method, with what tells it from its other runs: parameters, else the folder's name."""
+    names = []
+    for run in ended:
+        method = run.config["method"]
+        alike = [other.config for other in ended if other.config["method"] == method]
+        own = [k for k in of_run if differs(k, alike) and k in run.config]
+        names.append(", ".join([str(method), *(worded(k, run.config) for k in own)]))
+    places = list(zip(names, panels, strict=True))
+    folders = [run.folder.name for run in ended]
+    for k, (name, run) in enumerate(zip(names, ended, strict=True)):
+        if places.count(places[k]) > 1:
+            short = folders.count(run.folder.name) == 1
+            names[k] = f"{name} ({run.folder.name if short else run.folder})"
+    return names
+
+
+def differs(key: str, configs: Sequence[Mapping[str, Any]]) -> bool:
+    return len({repr(c.get(key, DEFAULTS.get(key))) for c in configs}) > 1
+
+
+def compared(configs: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], list[str]]:
+    """What is the same in all, as far as it is worth saying; and the names of what is not."""
+    keys = [k for k in dict.fromkeys(k for c in configs for k in c) if k not in NAMED_ANYWAY]
+    differing = [k for k in keys if differs(k, configs)]
+    shared = {k: configs[0].get(k, DEFAULTS.get(k)) for k in keys if k not in differing}
+    news = [k for k, v in shared.items() if k in ALWAYS_TOLD or v != DEFAULTS.get(k)]
+    return told(shared, news), differing
+
+
+def told(config: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+    names = {"version": "edgewise"}
+    return {names.get(k, k.replace("_", " ")): shortened(config[k]) for k in keys if k in config}
+
+
+def setting(run: Saved, keys: Sequence[str]) -> str:
+    return (
+        ", ".join(worded(k, run.config) for k in keys) if run.config["command"] == "solve" else ""
+    )
+
+
+def worded(key: str, config: Mapping[str, Any]) -> str:
+    value, name = config.get(key, DEFAULTS.get(key)), key.replace("_", " ")
+    if value is None or value is False:
+        return f"no {name}"
+    return name if value is True else f"{name} {shortened(value)}"
+
+
+def shortened(value: Any) -> Any:
+    """Files by their names: where they lay is nobody's business but the runs'."""
+    if isinstance(value, list):
+        return ", ".join(str(shortened(part)) for part in value)
+    return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
+
+
+def common_graph(solves: Sequence[Saved]) -> ew.Graph | None:
+    """The graph that all runs were on, made again by their configurations."""
+    graphs = [graph_of(run) for run in solves]
+    first = graphs[0]
+    if first is None:
+        return None
+    same = [g for g in graphs if g is not None and g.nodes == first.nodes]
+    alike = len(same) == len(graphs) and all(np.array_equal(g.edges, first.edges) for g in same)
+    return first if alike else None
+
+
+def graph_of(run: Saved) -> ew.Graph | None:
+    try:
+        options = SolveOptions(**{k: v for k, v in run.config.items() if k in DEFAULTS})
+        nodes, edges = (int((run.result or {})[k]) for k in ("nodes", "edges"))
+        graph = parts.graph(options, nodes, options.seed)
+    except (EdgewiseError, OSError, KeyError, TypeError):  # a trace, or a graph's file that is gone
+        return None
+    return graph if graph.edge_count == edges else None
