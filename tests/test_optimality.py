@@ -363,12 +363,13 @@ def test_trace(problem):
             L_i * (x - prox(h, x - (gradient(case.loss, part, x) - d) / L_i, 1 / L_i))
             for h, part, x, d, L_i in terms
         ]
-        apart = [X[i] - X[j] for i, j in graph.edges]
-        residual = np.sqrt((np.array(own) ** 2).sum() + (np.array(apart) ** 2).sum())
+        inside = np.linalg.norm(own)
     else:
         t = 1 / L.sum()
         total = sum(gradient(case.loss, part, center) for part in shards)
-        residual = np.linalg.norm(center - prox(case.penalty, center - t * total, t * NODES)) / t
+        inside = np.linalg.norm(center - prox(case.penalty, center - t * total, t * NODES)) / t
+    between = [L.mean() * (X[i] - X[j]) for i, j in graph.edges]
+    residual = np.hypot(inside, np.linalg.norm(between))
     assert residual > 1e-3
     assert_allclose(trace["residual"][-1], residual, rtol=1e-9)
 

@@ -45,4 +45,5 @@ def test_the_reference_has_arguments_fields_and_examples(site):
     api = text(site, "api")
     assert "<td><code>oracle_budget</code></td>" in api
     assert re.search(r"<td><code>duals</code></td>\s*<td>\(V, n\) each node", api)
-    assert "gp" in api and "DecentralizedLasso" in api
+    assert "gp" in api
+    assert "DecentralizedLasso" in api

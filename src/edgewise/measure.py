@@ -47,7 +47,8 @@ def measure(
     center = X.mean(0)
     spread = jnp.sqrt(((X - center) ** 2).sum(1).mean())
     if same_penalty:
-        residual = jnp.hypot(whole_residual(p, center, sample_smoothness), apart(X, ends))
+        residual = whole_residual(p, center, sample_smoothness)
+        residual = jnp.hypot(residual, pull(X, ends, sample_smoothness))
     else:
         residual = node_residual(p, X, duals, ends, sample_smoothness)
     missing = jnp.full((), jnp.nan)
@@ -113,8 +114,9 @@ def node_residual(p: Block, X: Array, duals: Array, ends: Ends, sample_smoothnes
     t = 1 / sample_smoothness[:, None]
     G = p.full(X) + p.ridge(X) - balanced
     own = (X - p.penalty.prox(X - t * G, t)) / t
-    return jnp.hypot(jnp.linalg.norm(own), apart(X, ends))
+    return jnp.hypot(jnp.linalg.norm(own), pull(X, ends, sample_smoothness))
 
 
-def apart(X: Array, ends: Ends) -> Array:
-    return jnp.linalg.norm(X[ends.i] - X[ends.j])
+def pull(X: Array, ends: Ends, sample_smoothness: Array) -> Array:
+    """The disagreement over edges, in the units of a gradient."""
+    return sample_smoothness.mean() * jnp.linalg.norm(X[ends.i] - X[ends.j])
