@@ -1,7 +1,7 @@
 """The best steps of a method for a problem, by one rule for all methods."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -155,16 +155,8 @@ class Search:
                 return
 
     def cell(self, factors: Factors) -> Any:
-        """One parameter after another: the rule of the next may depend on those before it."""
-        cell = self.method
-        for name, factor in zip(self.names, factors, strict=True):
-            cell = replace(cell, **{name: factor * self.numbers(cell, name)})
-        return cell
-
-    def numbers(self, cell: Any, name: str) -> np.ndarray:
-        prepared, weights = cell.prepare(self.problem, self.graph)
-        value = np.asarray(weights[name] if name in weights else getattr(prepared, name))
-        return value[:, 0] if value.ndim == 2 else value
+        named = dict(zip(self.names, factors, strict=True))
+        return with_factors(self.method, self.problem, self.graph, named)
 
     def outcome(self, factors: Factors) -> tuple[float, float]:
         """What the target cost, and how far the cell was when all had spent the same."""
@@ -210,6 +202,19 @@ class Search:
             message = f"{name}: all {len(tried)} cells diverged, give smaller factors"
             warnings.warn(message, DivergenceWarning, stacklevel=3)
         return Tuning(cell, factors, steps, surface, diverged, message, self.sought.unit)
+
+
+def with_factors(method: Any, problem: Problem, graph: Graph, factors: Mapping[str, float]) -> Any:
+    """The method with its steps at these multiples of what their rules say for the problem.
+
+    One after another: the rule of the next may depend on those before it.
+    """
+    for name, factor in factors.items():
+        prepared, weights = method.prepare(problem, graph)
+        value = np.asarray(weights[name] if name in weights else getattr(prepared, name))
+        numbers = value[:, 0] if value.ndim == 2 else value
+        method = replace(method, **{name: factor * numbers})
+    return method
 
 
 def scaled(multiples: Factors, by: float) -> Factors:

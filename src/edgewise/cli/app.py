@@ -5,11 +5,12 @@ from typing import Annotated
 import typer
 
 from edgewise import __version__
-from edgewise.cli import lists, report, solve, split, study
+from edgewise.cli import lists, report, reproduce, solve, split, study
 from edgewise.cli.options import (
     CompareOptions,
     ListOptions,
     ReportOptions,
+    ReproduceOptions,
     SolveOptions,
     SplitOptions,
     TuneOptions,
@@ -91,6 +92,16 @@ app.command(
         "report out/one out/two --x bytes_sent --y bregman --out picture.png",
     ),
 )(taking(ReportOptions)(report.report))
+
+app.command(
+    "reproduce",
+    epilog=examples(
+        "reproduce --list",
+        "reproduce oracle",
+        "reproduce --all",
+        "reproduce oracle ring --scale paper --data epsilon_normalized.xz",
+    ),
+)(taking(ReproduceOptions)(reproduce.reproduce))
 
 app.command("methods", epilog=examples("methods", "methods --json"))(
     taking(ListOptions)(lists.methods)

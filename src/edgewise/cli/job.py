@@ -7,7 +7,7 @@ import numpy as np
 
 import edgewise as ew
 from edgewise.cli import parts
-from edgewise.cli.options import Samples, Task
+from edgewise.cli.groups import Samples, Task
 from edgewise.data.shards import Array, Matrix
 from edgewise.errors import DataError, UnknownName
 

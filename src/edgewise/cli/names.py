@@ -40,3 +40,9 @@ def splits() -> list[str]:
 
 def weights() -> list[str]:
     return ["node", "sample"]
+
+
+def experiments() -> list[str]:
+    from edgewise.experiments import EXPERIMENTS
+
+    return list(EXPERIMENTS)

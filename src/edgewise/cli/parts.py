@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import edgewise as ew
-from edgewise.cli.options import Task, Weather
+from edgewise.cli.groups import Task, Weather
 from edgewise.errors import GraphError, InputError, MethodError, ProblemError, UnknownName
 from edgewise.methods import make
 

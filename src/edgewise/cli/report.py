@@ -11,7 +11,8 @@ from rich.table import Table
 import edgewise as ew
 from edgewise import runs
 from edgewise.cli import parts
-from edgewise.cli.options import ReportOptions, SolveOptions, Task, Weather
+from edgewise.cli.groups import Task, Weather
+from edgewise.cli.options import ReportOptions, SolveOptions
 from edgewise.cli.shell import output, print_json
 from edgewise.errors import EdgewiseError, InputError, UnknownName
 from edgewise.page import PageRun, write_page

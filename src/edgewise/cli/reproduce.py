@@ -1,0 +1,82 @@
+"""edgewise reproduce"""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+from rich import box
+from rich.table import Table
+
+from edgewise.cli.options import ReproduceOptions
+from edgewise.cli.shell import output, print_json
+from edgewise.errors import InputError, UnknownName
+from edgewise.experiments import EXPERIMENTS
+from edgewise.experiments import output as written
+from edgewise.experiments.experiment import SCALES, Job, Outcome
+
+
+def reproduce(o: ReproduceOptions) -> None:
+    """Run an experiment of the paper, draw it, and say which of its claims hold.
+
+    What is there already in the folder is not run again: an interrupted call can be repeated.
+    """
+    console = output(o)
+    if o.list or not (o.experiments or o.all):
+        listing = Table("name", "what", "in the paper", box=box.SIMPLE_HEAD)
+        for e in EXPERIMENTS.values():
+            listing.add_row(e.name, e.title, e.source)
+        console.print(listing)
+        if o.json:
+            print_json(
+                {e.name: {"title": e.title, "source": e.source} for e in EXPERIMENTS.values()}
+            )
+        return
+    names = list(EXPERIMENTS) if o.all else list(o.experiments or [])
+    for name in names:
+        if name not in EXPERIMENTS:
+            raise UnknownName("experiment", name, EXPERIMENTS)
+    told = {}
+    for name in names:
+        job = job_of(o, name)
+        began = time.monotonic()
+        outcome = EXPERIMENTS[name].run(job)
+        seconds = time.monotonic() - began
+        job.folder.mkdir(parents=True, exist_ok=True)
+        files = written.write(EXPERIMENTS[name], job, outcome, seconds)
+        console.print(verdicts(EXPERIMENTS[name].title, outcome))
+        console.print(f"{seconds:.0f} s; {files['html']}", highlight=False, soft_wrap=True)
+        told[name] = {
+            "verdicts": [written.told(v) for v in outcome.verdicts],
+            "files": {kind: str(path) for kind, path in files.items()},
+            "seconds": seconds,
+        }
+    if o.json:
+        print_json({"command": "reproduce", "scale": o.scale, "experiments": told})
+
+
+def job_of(o: ReproduceOptions, name: str) -> Job:
+    for scale in (o.scale, o.tune_at):
+        if scale not in SCALES:
+            raise UnknownName("scale", scale, SCALES)
+    if o.jobs is not None and o.jobs < 1:
+        raise InputError(f"--jobs {o.jobs}: give 1 or more")
+    on_cpu = jax.default_backend() == "cpu"
+    return Job(
+        scale=SCALES[o.scale],
+        folder=Path(o.out) / o.scale / name,
+        data=o.data,
+        seed=o.seed,
+        jobs=o.jobs or (2 if on_cpu else 1),
+        tune_at=o.tune_at,
+        progress=o.progress,
+    )
+
+
+def verdicts(title: str, outcome: Outcome) -> Table:
+    table = Table("claim", "verdict", "measured", title=title, show_lines=True)
+    colours: dict[str, Any] = {"holds": "green", "does not hold": "red"}
+    for v in outcome.verdicts:
+        colour = colours.get(str(v), "yellow")
+        table.add_row(v.claim, f"[{colour}]{v}[/]", v.numbers.replace("; ", "\n"))
+    return table

@@ -1,0 +1,22 @@
+"""The paper's experiments: `edgewise reproduce NAME`."""
+
+from edgewise.experiments import large_data, oracle, ring, runtime, small_data, unregularised
+from edgewise.experiments.experiment import Experiment
+from edgewise.experiments.figure import Figure
+
+FIGURES: dict[str, Figure] = {
+    figure.name: figure
+    for figure in (
+        oracle.FIGURE,
+        small_data.FIGURE,
+        large_data.FIGURE,
+        ring.FIGURE,
+        unregularised.FIGURE,
+        *runtime.FIGURES,
+    )
+}
+EXPERIMENTS: dict[str, Experiment] = {**FIGURES}
+
+
+def figure(name: str) -> Figure:
+    return FIGURES[name]

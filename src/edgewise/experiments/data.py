@@ -1,0 +1,50 @@
+"""The paper's problem: logistic regression on the epsilon data, or on rows like it."""
+
+import numpy as np
+from sklearn.preprocessing import normalize
+
+from edgewise.data import Shards
+from edgewise.data.readers import load
+from edgewise.data.shards import aligned_empty
+from edgewise.data.synthetic import fill_epsilon_like
+from edgewise.errors import InputError
+from edgewise.experiments.experiment import Scale
+from edgewise.graph import Graph
+from edgewise.losses import Logistic
+from edgewise.problem import Problem
+
+SEED = 0  # of data and graph
+
+
+def problem_of(scale: Scale, K: int, ridge: float, path: str | None) -> Problem:
+    """V nodes with K samples each, rows of length 1, labels -1 and 1."""
+    shape = (scale.nodes * K, scale.features)
+    X, y = aligned_empty(shape, scale.dtype), aligned_empty(shape[:1], scale.dtype)
+    if path is None:
+        fill_epsilon_like(X, y, seed=SEED)
+    else:
+        fill_from(path, X, y)
+    return Problem(Shards(X, y, np.full(scale.nodes, K)), Logistic(ridge=ridge))
+
+
+def fill_from(path: str, X: np.ndarray, y: np.ndarray) -> None:
+    """Rows of a file drawn at random, as many columns as are wanted, each row of length 1."""
+    rows, labels = load(path, dense=True)
+    if rows.shape[0] < len(X) or rows.shape[1] < X.shape[1]:
+        raise InputError(
+            f"{path} has {rows.shape[0]} rows of {rows.shape[1]} features and this takes "
+            f"{len(X)} of {X.shape[1]}: give a larger file, or --scale small"
+        )
+    drawn = np.random.default_rng(SEED).permutation(rows.shape[0])[: len(X)]
+    X[:] = normalize(rows[drawn, : X.shape[1]])
+    y[:] = np.where(labels[drawn] > 0, 1, -1)
+
+
+def graph_of(scale: Scale, ring: bool) -> Graph:
+    if ring:
+        return Graph.ring(scale.nodes)
+    return Graph.random(scale.nodes, scale.edges, seed=SEED)
+
+
+def told(path: str | None) -> str:
+    return "rows like epsilon's (edgewise.data.epsilon_like)" if path is None else path

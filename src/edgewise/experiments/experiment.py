@@ -1,0 +1,87 @@
+"""What an experiment is, and what it comes to."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from edgewise.graph import Graph
+from edgewise.page import PageRun
+
+PRINTED, TUNED, AUTOMATIC = "as printed", "tuned", "automatic"
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How large: the paper's numbers, or a fifth of its samples, rounds and L/tau, which is what
+    convergence depends on, and a twentieth of its features, which it does not."""
+
+    name: str
+    features: int  # n
+    samples: dict[int, int]  # K, by the paper's
+    rounds: int  # at most, for stochastic methods with the printed parameters
+    longest: int  # epoch of SVR-PD, the paper's maxiter
+    looks: int  # rows of a trace
+    dtype: str
+    easier: float = 1.0  # factor on tau
+    nodes: int = 50
+    edges: int = 250
+
+
+PAPER = Scale("paper", 2000, {2000: 2000, 50: 50, 8000: 8000}, 7000, 1000, 30, "float32")
+SMALL = Scale("small", 100, {2000: 400, 50: 10, 8000: 1600}, 1400, 200, 60, "float64", 5.0)
+SCALES = {s.name: s for s in (SMALL, PAPER)}
+
+
+@dataclass(frozen=True)
+class Job:
+    """How an experiment is to be run."""
+
+    scale: Scale
+    folder: Path  # what it makes goes here, and what is there already is not made again
+    data: str | None = None  # the epsilon file; None: rows like it
+    seed: int = 1
+    jobs: int = 1  # methods at a time
+    tune_at: str = "small"  # the scale at which steps are tuned
+    progress: bool | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim, and whether it holds in each setting."""
+
+    claim: str
+    holds: dict[str, bool]
+    numbers: str  # what was measured
+
+    def __str__(self) -> str:
+        said = set(self.holds.values())
+        if said == {True}:
+            return "holds"
+        if said == {False}:
+            return "does not hold"
+        return "holds only " + ", ".join(s for s, true in self.holds.items() if true)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an experiment came to: runs for curves, verdicts for claims."""
+
+    runs: list[PageRun]
+    verdicts: list[Verdict]
+    graph: Graph | None = None
+    about: dict[str, Any] = field(default_factory=dict)  # data, parameters, seeds
+    draw: Callable[[Path], None] | None = None  # its picture, where curves alone do not say it
+
+
+class Experiment(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def source(self) -> str: ...  # where it is in the paper
+
+    def run(self, job: Job) -> Outcome: ...

@@ -1,0 +1,117 @@
+"""What an experiment leaves behind: CSV, PNG, PDF, a page, its verdicts, and how it was made."""
+
+import csv
+import json
+import os
+import platform
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from edgewise import __version__
+from edgewise.experiments.experiment import Experiment, Job, Outcome, Verdict
+from edgewise.page import PageRun, write_page
+from edgewise.trace import LABELS
+
+COLUMNS = (
+    "rounds",
+    "oracle_calls",
+    "bytes_sent",
+    "seconds",
+    "objective_gap",
+    "bregman",
+    "consensus",
+    "residual",
+)
+X_AXES = ("oracle_calls", "rounds")
+LOWEST = 1e-16  # that a picture shows
+
+
+def write(experiment: Experiment, job: Job, outcome: Outcome, seconds: float) -> dict[str, Path]:
+    """Everything, into the job's folder; where each file is."""
+    at = {kind: job.folder / f"{experiment.name}.{kind}" for kind in ("csv", "png", "pdf", "html")}
+    about = facts(experiment, job, outcome, seconds)
+    write_csv(at["csv"], outcome.runs)
+    for kind in ("png", "pdf"):
+        (outcome.draw or (lambda path: draw(outcome.runs, experiment.title, path)))(at[kind])
+    write_page(at["html"], outcome.runs, experiment.title, about=about, graph=outcome.graph)
+    at["json"] = job.folder / f"{experiment.name}.json"
+    verdicts = [told(verdict) for verdict in outcome.verdicts]
+    at["json"].write_text(json.dumps({"about": about, "verdicts": verdicts}, indent=1))
+    return at
+
+
+def told(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "claim": verdict.claim,
+        "verdict": str(verdict),
+        "holds": verdict.holds,
+        "numbers": verdict.numbers,
+    }
+
+
+def facts(experiment: Experiment, job: Job, outcome: Outcome, seconds: float) -> dict[str, Any]:
+    """Versions, seeds, parameters, machine."""
+    device = jax.devices()[0]
+    return {
+        "experiment": f"{experiment.name} ({experiment.source} of the paper)",
+        "scale": job.scale.name,
+        **outcome.about,
+        "nodes": outcome.graph.nodes if outcome.graph else None,
+        "edges": outcome.graph.edge_count if outcome.graph else None,
+        "edgewise": __version__,
+        "jax": version("jax"),
+        "numpy": version("numpy"),
+        "python": platform.python_version(),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {device.device_kind}",
+        "wall seconds of this call": round(seconds, 1),
+    }
+
+
+def write_csv(path: Path, runs: Sequence[PageRun]) -> None:
+    with path.open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["setting", "method", *COLUMNS])
+        for run in runs:
+            for row in zip(*(run.trace[c] for c in COLUMNS), strict=True):
+                table.writerow([run.setting, run.method, *(f"{v:.5g}" for v in row)])
+
+
+def draw(runs: Sequence[PageRun], title: str, path: Path) -> None:
+    """A row of panels per setting: the divergence against calls, and against rounds."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    from matplotlib.lines import Line2D
+
+    settings = list(dict.fromkeys(run.setting for run in runs))
+    methods = list(dict.fromkeys(run.method for run in runs))
+    looks = dict(zip(methods, styles(len(methods)), strict=True))
+    size = (11, 1 + 3 * len(settings))
+    figure, grid = plt.subplots(
+        len(settings), 2, figsize=size, sharey="row", squeeze=False, layout="constrained"
+    )
+    for panels, setting in zip(grid, settings, strict=True):
+        for ax, x in zip(panels, X_AXES, strict=True):
+            for run in runs:
+                if run.setting == setting:
+                    y = np.maximum(run.trace["bregman"], LOWEST)
+                    ax.plot(run.trace[x], np.where(y < 1e6, y, np.nan), **looks[run.method])
+            ax.set(yscale="log", xlabel=LABELS[x], xlim=(0, None))
+            ax.grid(alpha=0.3)
+        panels[0].set(ylabel=f"{LABELS['bregman']}\n({setting})")
+    handles = [Line2D([], [], label=m, **looks[m]) for m in methods]
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(6, len(methods)))
+    figure.suptitle(title)
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
+def styles(count: int) -> Iterator[dict[str, Any]]:
+    for k in range(count):
+        yield {"color": f"C{k % 10}", "linestyle": ("-", "--", ":")[k // 10 % 3], "linewidth": 1.3}

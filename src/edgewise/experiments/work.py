@@ -1,0 +1,69 @@
+"""Work that can be interrupted, goes on where it was, and shows how long it will take."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import TypeVar
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from edgewise.experiments.experiment import Job
+from edgewise.trace import Trace
+
+Task = TypeVar("Task")
+Made = TypeVar("Made")
+
+
+def spread(
+    tasks: Sequence[Task], do: Callable[[Task, threading.Event], Made], job: Job, title: str
+) -> Iterator[tuple[Task, Made]]:
+    """Each task with what it made, as they get done, several at a time in threads: data are there
+    once, and compiled programs run without Python's lock."""
+    stop = threading.Event()
+    console = Console(stderr=True)
+    wanted = console.is_terminal if job.progress is None else job.progress
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left:"),
+        TimeRemainingColumn(),
+    )
+    with (
+        Progress(*columns, console=console, transient=True, disable=not wanted) as bar,
+        ThreadPoolExecutor(job.jobs) as threads,
+    ):
+        shown = bar.add_task(title, total=len(tasks))
+        under_way = {threads.submit(do, task, stop): task for task in tasks}
+        try:
+            for done in as_completed(under_way):
+                yield under_way[done], done.result()
+                bar.advance(shown)
+        except BaseException:
+            stop.set()
+            threads.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def save(trace: Trace, path: Path) -> None:
+    """Whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    trace.save(path.with_suffix(".part.npz")).replace(path)
+
+
+def load(path: Path, key: str) -> Trace | None:
+    """The trace, if it is there and was made from the same."""
+    if not path.exists():
+        return None
+    trace = Trace.load(path)
+    return trace if trace.meta.get("key") == key else None
