@@ -32,7 +32,7 @@ def asvr_is_ahead_at_first(curves: Curves, _: Beside) -> Judged:
 
 FIGURE = Figure(
     "large-data",
-    "8000 samples a node",
+    "Many samples a node",
     "Fig. 3",
     (
         Claim(

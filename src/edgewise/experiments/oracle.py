@@ -50,7 +50,7 @@ def rounds_alike(curves: Curves, _: Beside) -> Judged:
 
 FIGURE = Figure(
     "oracle",
-    "Oracle calls and rounds, 2000 samples a node",
+    "Divergence against oracle calls and rounds",
     "Fig. 1, Table 3",
     (
         Claim(

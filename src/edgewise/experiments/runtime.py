@@ -75,13 +75,13 @@ def bars(runs: Sequence[PageRun], path: Path) -> None:
 FIGURES = (
     Runtime(
         "runtime-2000",
-        "Seconds to a gap of 1e-4, 2000 samples a node",
+        "Seconds to a gap of 1e-4",
         "Fig. 6a",
         (fastest_by_the_clock(1.5),),
     ),
     Runtime(
         "runtime-8000",
-        "Seconds to a gap of 1e-4, 8000 samples a node",
+        "Seconds to a gap of 1e-4, many samples a node",
         "Fig. 6b",
         (fastest_by_the_clock(40.0),),
         samples=8000,

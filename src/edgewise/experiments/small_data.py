@@ -40,7 +40,7 @@ def lsvr_catches_up(curves: Curves, beside: Beside) -> Judged:
 
 FIGURE = Figure(
     "small-data",
-    "50 samples a node",
+    "Few samples a node",
     "Fig. 2",
     (
         Claim("with few samples most methods rank as they do with many", order_stays),
