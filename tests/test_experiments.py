@@ -10,8 +10,7 @@ from typer.testing import CliRunner
 
 import edgewise as ew
 from edgewise.cli.app import app
-from edgewise.experiments import EXPERIMENTS, FIGURES, data, experiment, figure, output
-from edgewise.experiments import figure as figure_of
+from edgewise.experiments import EXPERIMENTS, FIGURES, data, experiment, named, output
 from edgewise.experiments.claims import Curves, fastest
 from edgewise.experiments.experiment import AUTOMATIC, PRINTED, SMALL, TUNED, Job, Scale, Verdict
 from edgewise.experiments.figure import Bench, Cell
@@ -51,7 +50,7 @@ def job(folder, **changes):
 
 @pytest.fixture(scope="module")
 def small_figure():
-    return replace(figure_of("oracle"), methods=("SVR-PD", "SAGA-PD", "EXTRA"), claims=())
+    return replace(named("oracle"), methods=("SVR-PD", "SAGA-PD", "EXTRA"), claims=())
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +174,7 @@ def test_everything_is_written(made, small_figure):
 
 
 def test_runtime_stops_at_the_gap_and_draws_bars(tmp_path):
-    quick = replace(figure_of("runtime-2000"), methods=("SVR-PD", "SAGA-PD"), claims=())
+    quick = replace(named("runtime-2000"), methods=("SVR-PD", "SAGA-PD"), claims=())
     outcome = quick.run(job(tmp_path / "runtime", jobs=2))
     for run in outcome.runs:
         reached = run.trace["bregman"] <= quick.until
@@ -195,7 +194,7 @@ def test_the_command_lists_refuses_and_runs(tmp_path, monkeypatch):
     assert call("orcale").exit_code == 2
     assert "oracle" in call("orcale").stderr
     assert call("oracle", "--scale", "huge").exit_code == 2
-    small = replace(figure_of("ring"), methods=("SVR-PD",), claims=figure_of("ring").claims[:1])
+    small = replace(named("ring"), methods=("SVR-PD",), claims=named("ring").claims[:1])
     monkeypatch.setitem(EXPERIMENTS, "ring", small)
     ran = call("ring", "--scale", "tiny", "--tune-at", "tiny", "--out", str(tmp_path), "--json")
     assert ran.exit_code == 0, ran.output
@@ -277,4 +276,4 @@ def test_verdicts_in_words():
     assert str(Verdict("", {PRINTED: True, TUNED: True}, "")) == "holds"
     assert str(Verdict("", {PRINTED: False, TUNED: False}, "")) == "does not hold"
     assert str(Verdict("", {PRINTED: False, TUNED: True}, "")) == "holds only tuned"
-    assert figure("ring").ring
+    assert named("ring").ring

@@ -106,9 +106,7 @@ class ReproduceOptions(Shared):
         Text, option(DATA, "The epsilon file; by default rows like it are made up.")
     ] = None
     seed: Annotated[int, option(DATA, "Of the runs; data and graph stay the same.")] = 1
-    jobs: Annotated[
-        Whole, option(OUTPUT, "Methods at a time.", show_default="2 on a CPU, else 1")
-    ] = None
+    jobs: Annotated[Whole, option(OUTPUT, "Methods at a time.", show_default="by cores")] = None
     out: Annotated[str, option(OUTPUT, "Folder; each experiment has one in OUT/SCALE.")] = (
         "out/reproduce"
     )

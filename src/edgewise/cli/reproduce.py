@@ -1,5 +1,6 @@
 """edgewise reproduce"""
 
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from edgewise.errors import InputError, UnknownName
 from edgewise.experiments import EXPERIMENTS
 from edgewise.experiments import output as written
 from edgewise.experiments.experiment import SCALES, Job, Outcome
+
+MOST_JOBS = 8
 
 
 def reproduce(o: ReproduceOptions) -> None:
@@ -61,13 +64,14 @@ def job_of(o: ReproduceOptions, name: str) -> Job:
             raise UnknownName("scale", scale, SCALES)
     if o.jobs is not None and o.jobs < 1:
         raise InputError(f"--jobs {o.jobs}: give 1 or more")
-    on_cpu = jax.default_backend() == "cpu"
+    cores = os.cpu_count() or 1
+    several = cores if jax.default_backend() == "cpu" else cores // 2  # compiling is most of it
     return Job(
         scale=SCALES[o.scale],
         folder=Path(o.out) / o.scale / name,
         data=o.data,
         seed=o.seed,
-        jobs=o.jobs or (2 if on_cpu else 1),
+        jobs=o.jobs or max(1, min(several, MOST_JOBS)),
         tune_at=o.tune_at,
         progress=o.progress,
     )

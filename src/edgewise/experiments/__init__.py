@@ -18,5 +18,5 @@ FIGURES: dict[str, Figure] = {
 EXPERIMENTS: dict[str, Experiment] = {**FIGURES}
 
 
-def figure(name: str) -> Figure:
+def named(name: str) -> Figure:
     return FIGURES[name]

@@ -21,15 +21,15 @@ class Scale:
     samples: dict[int, int]  # K, by the paper's
     rounds: int  # at most, for stochastic methods with the printed parameters
     longest: int  # epoch of SVR-PD, the paper's maxiter
-    looks: int  # rows of a trace
+    looks: int  # rows of a trace; divides rounds, so that all stretches are one program
     dtype: str
     easier: float = 1.0  # factor on tau
     nodes: int = 50
     edges: int = 250
 
 
-PAPER = Scale("paper", 2000, {2000: 2000, 50: 50, 8000: 8000}, 7000, 1000, 30, "float32")
-SMALL = Scale("small", 100, {2000: 400, 50: 10, 8000: 1600}, 1400, 200, 60, "float64", 5.0)
+PAPER = Scale("paper", 2000, {2000: 2000, 50: 50, 8000: 8000}, 7000, 1000, 28, "float32")
+SMALL = Scale("small", 100, {2000: 400, 50: 10, 8000: 1600}, 1400, 200, 56, "float64", 5.0)
 SCALES = {s.name: s for s in (SMALL, PAPER)}
 
 

@@ -33,6 +33,7 @@ from edgewise.trace import Trace
 from edgewise.tune import tune, with_factors
 
 SETTINGS = (PRINTED, TUNED, AUTOMATIC)
+TUNING = "tuning"
 TARGET = 1e-9  # of tuning, as a part of the divergence at the start
 
 
@@ -54,7 +55,7 @@ class Figure:
     ridge: float = 0.0014  # tau
     methods: tuple[str, ...] = tuple(LINEUP)
     until: float = 0.0  # stop at this divergence
-    patience: float = 1.0  # budgets, while until is not reached
+    patience: int = 1  # budgets, while until is not reached
 
     def run(self, job: Job) -> Outcome:
         cells = [Cell(setting, method) for setting in SETTINGS for method in self.methods]
@@ -77,7 +78,7 @@ class Figure:
         return Outcome(runs, verdicts, data.graph_of(scale, self.ring), about)
 
     def judged(self, claim: Claim, traces: Mapping[Cell, Trace], job: Job) -> Verdict:
-        from edgewise.experiments import figure
+        from edgewise.experiments import named
 
         holds, said = {}, []
         for setting in SETTINGS:
@@ -85,7 +86,7 @@ class Figure:
 
             def beside(name: str, methods: Sequence[str], setting: str = setting) -> Curves:
                 other = replace(job, folder=job.folder.parent / name)
-                cells = figure(name).traces(other, [Cell(setting, m) for m in methods])
+                cells = named(name).traces(other, [Cell(setting, m) for m in methods])
                 return Curves({c.method: t for c, t in cells.items()})
 
             holds[setting], numbers = claim.judge(Curves(here), beside)
@@ -112,7 +113,8 @@ class Figure:
 
     def key(self, job: Job, cell: Cell) -> str:
         """What the cell's numbers depend on."""
-        scale = {k: v for k, v in asdict(job.scale).items() if k != "samples"}
+        beside = ("samples", "looks") if cell.setting == TUNING else ("samples",)
+        scale = {k: v for k, v in asdict(job.scale).items() if k not in beside}
         own = {k: getattr(self, k) for k in ("samples", "ring", "ridge", "until", "patience")}
         how = {"data": job.data, "seed": job.seed, "tune_at": job.tune_at}
         method = repr(LINEUP[cell.method].make(job.scale)), dict(LINEUP[cell.method].printed)
@@ -125,7 +127,7 @@ class Figure:
     def factors(self, job: Job, methods: Iterable[str]) -> dict[str, dict[str, float]]:
         """By how much tuning changes each method's automatic steps."""
         there = replace(job, scale=SCALES[job.tune_at])
-        keys = {m: self.key(there, Cell("tuning", m)) for m in methods}
+        keys = {m: self.key(there, Cell(TUNING, m)) for m in methods}
         path = job.folder / f"tuning-{job.tune_at}.json"
         known = json.loads(path.read_text()) if path.exists() else {}
         missing = [m for m, key in keys.items() if known.get(m, {}).get("key") != key]
@@ -177,7 +179,7 @@ class Bench:
         if cell.setting == PRINTED:
             method = entry.with_printed(scale)
             if not entry.whole:
-                rounds = most = int(scale.rounds * self.figure.patience)
+                rounds = most = scale.rounds * self.figure.patience
 
         def enough(row: Mapping[str, float]) -> bool:
             return stop.is_set() or row["bregman"] <= self.figure.until
@@ -207,6 +209,6 @@ class Bench:
         printed = LINEUP[cell.method].printed
         if cell.setting == PRINTED and printed:
             return dict(printed)
-        eta = np.asarray(method.eta)
-        span = f"{eta.min():.3g}" if np.ptp(eta) == 0 else f"{eta.min():.3g} to {eta.max():.3g}"
+        ends = [f"{eta:.3g}" for eta in (np.min(method.eta), np.max(method.eta))]
+        span = " to ".join(dict.fromkeys(ends))
         return {"eta": f"{span} (by rule; none is printed)" if cell.setting == PRINTED else span}

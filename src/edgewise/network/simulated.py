@@ -2,6 +2,7 @@
 
 import threading
 import time
+from concurrent.futures import Future
 from typing import Any
 
 import jax
@@ -47,7 +48,7 @@ CPU_OPTIONS = {
     "xla_cpu_experimental_ynn_fusion_type": "",
 }
 MOST_NOISE = 1 << 22  # random words in memory at a time
-COMPILED: dict[Any, Any] = {}
+COMPILED: dict[Any, Future[Any]] = {}
 MOST_COMPILED = 64
 LOCK = threading.Lock()
 
@@ -60,17 +61,28 @@ def signature(args: Any) -> tuple[Any, ...]:
 def compiled(
     f: Any, args: tuple[Any, ...], options: dict[str, Any], donated: Any = (), **static: Any
 ) -> Any:
-    """f compiled ahead for these arguments, so that compiling is never timed."""
+    """f compiled ahead for these arguments, so that compiling is never timed.
+
+    Threads compile different programs at once, and wait for the same one.
+    """
     key = (f, tuple(static.items()), tuple(options.items()), signature(args))
     with LOCK:
-        if key not in COMPILED:
+        program = COMPILED.get(key)
+        first = program is None
+        if program is None:
             if len(COMPILED) >= MOST_COMPILED:
                 COMPILED.pop(next(iter(COMPILED)))  # the oldest
-            jitted = jax.jit(
-                f, static_argnames=tuple(static), donate_argnums=donated, compiler_options=options
-            )
-            COMPILED[key] = jitted.lower(*args, **static).compile()
-        return COMPILED[key]
+            program = COMPILED[key] = Future()
+    if first:
+        jitted = jax.jit(
+            f, static_argnames=tuple(static), donate_argnums=donated, compiler_options=options
+        )
+        try:
+            program.set_result(jitted.lower(*args, **static).compile())
+        except BaseException as error:
+            COMPILED.pop(key, None)
+            program.set_exception(error)
+    return program.result()
 
 
 class Simulator:
