@@ -9,10 +9,12 @@ from jax import Array
 
 from edgewise.problem import Problem
 from edgewise.smoothness import POWER_ITERATIONS, SAFETY
+from edgewise.threads import over
 
 CHUNK_NUMBERS = 1 << 19  # taken at a time, so that rows cast to float64 are still in the cache
 MOST_UNKNOWNS = 2500  # beyond these no Hessian is formed
-MOST_FLOPS = 5e10  # beyond these it is that of evenly spaced samples, near enough for a step
+CHUNKS_AT_ONCE = 8  # for a Hessian
+MOST_FLOPS = 5e11  # beyond these it is that of evenly spaced samples, near enough for a step
 
 
 class Smooth:
@@ -27,7 +29,6 @@ class Smooth:
         if sp.issparse(problem.shards.X) and problem.loss.linear:
             width = problem.shards.X.nnz // problem.shards.samples
         rows = max(1, CHUNK_NUMBERS // max(width, 1))
-        self.cast = (slice(0), problem.shards.X[:0])  # the last rows asked for, as float64
         self.chunks = [slice(a, a + rows) for a in range(0, problem.shards.samples, rows)]
 
     def ridge(self, x: np.ndarray) -> np.ndarray:
@@ -35,7 +36,8 @@ class Smooth:
         return np.asarray(float(self.problem.loss.ridge) * x * inside)
 
     def gradient(self, x: np.ndarray) -> np.ndarray:
-        return sum(self._part(x, c, self.weight[c]) for c in self.chunks) + self.ridge(x)
+        parts = over(self.chunks, lambda c: self._part(x, c, self.weight[c]))
+        return np.sum(parts, axis=0) + self.ridge(x)
 
     def node_gradients(self, x: np.ndarray) -> np.ndarray:
         weight = self.weight * self.problem.nodes
@@ -44,15 +46,16 @@ class Smooth:
             own = self.problem.own(i)
             step = self.chunks[0].stop
             cuts = [slice(a, min(a + step, own.stop)) for a in range(own.start, own.stop, step)]
-            out.append(sum(self._part(x, c, weight[c]) for c in cuts) + self.ridge(x))
+            parts = over(cuts, lambda c: self._part(x, c, weight[c]))
+            out.append(np.sum(parts, axis=0) + self.ridge(x))
         return np.array(out)
 
     def value(self, x: np.ndarray) -> float:
-        total = 0.0
-        for c in self.chunks:
-            each = values(self.problem.loss, *self._at(x, c))
-            total += float(self.weight[c] @ np.asarray(each))
-        return total + 0.5 * float(x @ self.ridge(x))
+        def part(c: slice) -> float:
+            each = values(self.problem.loss, *self._at(x, c, self._rows(c)))
+            return float(self.weight[c] @ np.asarray(each))
+
+        return sum(over(self.chunks, part)) + 0.5 * float(x @ self.ridge(x))
 
     def hessian(self, x: np.ndarray) -> np.ndarray | None:
         """(n, n), of all samples or evenly spaced ones; None where it would cost too much."""
@@ -65,20 +68,22 @@ class Smooth:
         if problem.free:
             own = [np.append(at, C * p + c) for c, at in enumerate(own)]
         H = np.zeros((len(x), len(x)))
-        some = self.chunks[::every]
+        rows = self.chunks[0].stop * CHUNKS_AT_ONCE
+        some = [slice(a, a + rows) for a in range(0, problem.shards.samples, rows)][::every]
         for cut in some:
-            z, y = self._margins(x, cut), problem.labels[cut]
-            X = self._dense(cut)
-            X = np.column_stack([X, np.ones(len(X))]) if problem.free else X
+            X = dense(problem.shards.X[cut])  # in its own precision: that is enough for a step
+            z, y = self._margins(x, X), problem.labels[cut]
+            X = np.column_stack([X, np.ones(len(X), X.dtype)]) if problem.free else X
             for c in range(C):
                 along = np.ones_like(z) if C == 1 else np.broadcast_to(np.eye(C)[c], z.shape)
                 bend = np.asarray(bends(problem.loss, z, along, y)).reshape(len(z), C)
+                if C == 1:  # as a square, which takes half the work
+                    A = X * np.sqrt(self.weight[cut, None] * bend).astype(X.dtype)
+                    H += A.T @ A
+                    continue
                 for d in range(C):
                     part = (X.T * (self.weight[cut] * bend[:, d])) @ X
-                    if C == 1:
-                        H += part
-                    else:
-                        H[np.ix_(own[d], own[c])] += part
+                    H[np.ix_(own[d], own[c])] += part
         taken = sum(self.weight[cut].sum() for cut in some)
         return H * (self.weight.sum() / taken) + np.diag(self.ridge(np.ones_like(x)))
 
@@ -90,11 +95,15 @@ class Smooth:
         v = np.random.default_rng(0).standard_normal(problem.shards.features)
         v, b, top = v / np.linalg.norm(v), float(problem.intercept), 0.0
         for _ in range(POWER_ITERATIONS):
-            down, last = np.zeros_like(v), 0.0
-            for c in self.chunks:
-                z = (self._rows(c) @ v + b) * self.weight[c]
-                down, last = down + self._rows(c).T @ z, last + z.sum()
-            b = float(last) if problem.intercept else 0.0
+            at, shift = v, b
+
+            def part(c: slice, v: np.ndarray = at, b: float = shift) -> np.ndarray:
+                X = self._rows(c)
+                z = (X @ v + b) * self.weight[c]
+                return np.append(X.T @ z, z.sum())
+
+            both = np.sum(over(self.chunks, part), axis=0)
+            down, b = both[:-1], float(both[-1]) if problem.intercept else 0.0
             top = float(np.hypot(np.linalg.norm(down), b))
             if top == 0:
                 break
@@ -102,39 +111,35 @@ class Smooth:
         return SAFETY * problem.loss.curvature() * top + float(problem.loss.ridge) + 1e-300
 
     def _part(self, x: np.ndarray, c: slice, weight: np.ndarray) -> np.ndarray:
-        s = np.asarray(slopes(self.problem.loss, *self._at(x, c)))
+        X = self._rows(c)
+        s = np.asarray(slopes(self.problem.loss, *self._at(x, c, X)))
         if not self.problem.loss.linear:
             return weight @ s
         s = (s.T * weight).T
-        X = self._rows(c)
         flat = np.asarray((X.T @ s).T).ravel()
         return np.append(flat, s.sum(0)) if self.problem.free else flat
 
-    def _at(self, x: np.ndarray, c: slice) -> tuple[np.ndarray, ...]:
-        """What the loss of these samples at x depends on."""
+    def _at(self, x: np.ndarray, c: slice, X: Any) -> tuple[np.ndarray, ...]:
+        """What the loss of these samples, with their rows X, at x depends on."""
         y = self.problem.labels[c]
-        return (self._margins(x, c), y) if self.problem.loss.linear else (x, self._dense(c), y)
+        return (self._margins(x, X), y) if self.problem.loss.linear else (x, dense(X), y)
 
-    def _margins(self, x: np.ndarray, c: slice) -> np.ndarray:
+    def _margins(self, x: np.ndarray, X: Any) -> np.ndarray:
         outputs, free = self.problem.loss.outputs, self.problem.free
         W = x[: len(x) - free]
         W = W if outputs == 1 else W.reshape(outputs, -1)
-        z = np.asarray(self._rows(c) @ W.T)
+        z = np.asarray(X @ W.T)
         if not free:
             return z
         return z + (x[-1] if outputs == 1 else x[-free:])
 
     def _rows(self, c: slice) -> Any:
-        X = self.problem.shards.X
-        if X.dtype == np.float64:
-            return X[c]
-        if self.cast[0] != c:
-            self.cast = (c, X[c].astype(np.float64))
-        return self.cast[1]
+        X = self.problem.shards.X[c]
+        return X if X.dtype == np.float64 else X.astype(np.float64)
 
-    def _dense(self, c: slice) -> np.ndarray:
-        X = self._rows(c)
-        return X.toarray() if isinstance(X, sp.csr_array) else np.asarray(X)
+
+def dense(X: Any) -> np.ndarray:
+    return X.toarray() if isinstance(X, sp.csr_array) else np.asarray(X)
 
 
 @jax.jit

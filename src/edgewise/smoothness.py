@@ -7,6 +7,8 @@ import jax
 import numpy as np
 import scipy.sparse as sp
 
+from edgewise.threads import over
+
 if TYPE_CHECKING:
     from edgewise.problem import Problem
 
@@ -43,7 +45,7 @@ class Smoothness:
         problem = self._problem
         if not problem.loss.linear:
             return self.sample
-        tops = np.array([self._top(i) for i in range(problem.nodes)])
+        tops = np.array(over(range(problem.nodes), self._top))
         return lifted(
             np.minimum(SAFETY * problem.loss.curvature() * tops + self.ridge, self.sample)
         )

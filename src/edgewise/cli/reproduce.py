@@ -74,6 +74,7 @@ def job_of(o: ReproduceOptions, name: str) -> Job:
         jobs=o.jobs or max(1, min(several, MOST_JOBS)),
         tune_at=o.tune_at,
         progress=o.progress,
+        tunings=Path(o.out),
     )
 
 

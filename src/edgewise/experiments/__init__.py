@@ -1,6 +1,16 @@
 """The paper's experiments: `edgewise reproduce NAME`."""
 
-from edgewise.experiments import large_data, oracle, ring, runtime, small_data, unregularised
+from edgewise.experiments import (
+    complexity,
+    large_data,
+    oracle,
+    pdmm,
+    ring,
+    runtime,
+    sketched,
+    small_data,
+    unregularised,
+)
 from edgewise.experiments.experiment import Experiment
 from edgewise.experiments.figure import Figure
 
@@ -15,7 +25,10 @@ FIGURES: dict[str, Figure] = {
         *runtime.FIGURES,
     )
 }
-EXPERIMENTS: dict[str, Experiment] = {**FIGURES}
+EXPERIMENTS: dict[str, Experiment] = {
+    **FIGURES,
+    **{e.name: e for e in (complexity.EXPERIMENT, sketched.EXPERIMENT, pdmm.EXPERIMENT)},
+}
 
 
 def named(name: str) -> Figure:

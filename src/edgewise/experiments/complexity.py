@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgewise import __version__
-from edgewise.experiments.complexity_runs import ROWS, SHORT, Case, graph_of, measured
+from edgewise.experiments.claims import amount
+from edgewise.experiments.complexity_runs import FEATURES, ROWS, SHORT, Case, graph_of, measured
 from edgewise.experiments.experiment import Job, Outcome, Verdict
 from edgewise.experiments.work import load, save, spread
 from edgewise.page import PageRun
@@ -134,7 +135,7 @@ def lowered(method: str) -> float:
 def slope(x: Iterable[float], y: Iterable[float]) -> float:
     """Of the logarithms; NaN where a run did not come to its level."""
     x, y = np.log(list(x)), np.log(list(y))
-    return float(np.polyfit(x, y, 1)[0]) if np.isfinite(y).all() else float("nan")
+    return round(float(np.polyfit(x, y, 1)[0]), 2) + 0.0 if np.isfinite(y).all() else float("nan")
 
 
 def judged(method: str, unit: str, lines: Lines) -> Verdict:
@@ -149,7 +150,7 @@ def judged(method: str, unit: str, lines: Lines) -> Verdict:
         f"{method}: {unit.replace('_', ' ')} grow with 1/eps, K, L and E as in the table or slower",
         {STEPS: holds},
         f"exponents (the bound's over the same range, the table's largest): {', '.join(said)}; "
-        f"the bound is {min(parts):.2g} to {max(parts):.2g} times what was needed",
+        f"the bound is {amount(min(parts))} to {amount(max(parts))} times what was needed",
     )
 
 
@@ -247,7 +248,7 @@ class Complexity:
             return (grid.accuracies[-1] if first else grid.level) * lowered(case.method)
 
         def key(case: Case) -> str:
-            return json.dumps([__version__, grid.nodes, case, goal(case), job.seed])
+            return json.dumps([__version__, FEATURES, grid.nodes, case, goal(case), job.seed])
 
         def path(case: Case) -> Path:
             name = f"{case.method}-K{case.K}-L{case.L:g}-E{case.E}".replace(", m = ", "-m")

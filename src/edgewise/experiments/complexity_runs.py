@@ -29,7 +29,7 @@ from edgewise.problem import Problem
 from edgewise.reference import reference
 from edgewise.trace import COLUMNS, Trace
 
-FEATURES, ROWS = 11, 16  # ROWS: different samples of a node, and SVR-PD's first epoch
+FEATURES, ROWS = 14, 16  # ROWS: different samples of a node, and SVR-PD's first epoch
 MOST = 2_000_000  # rounds
 SHORT = "ASVR-PD, m = 16"  # not in the table, which has m = K
 
@@ -54,7 +54,7 @@ def problem_of(V: int, K: int, L: float) -> Problem:
     for shift in apart - apart.mean(0):
         H = hadamard(ROWS)[:, rng.permutation(ROWS)]
         D, rest = H[:, :FEATURES] * np.sqrt(eigenvalues), H[:, FEATURES:]
-        y = D @ (x + shift) + rest @ (0.05 * rng.standard_normal(rest.shape[1]))
+        y = D @ (x + shift) + rest @ (0.1 * rng.standard_normal(rest.shape[1]))
         parts.append((np.tile(D, (K // ROWS, 1)), np.tile(y, K // ROWS)))
     return Problem(parts, Squared())
 

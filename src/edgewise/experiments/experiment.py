@@ -44,6 +44,10 @@ class Job:
     jobs: int = 1  # methods at a time
     tune_at: str = "small"  # the scale at which steps are tuned
     progress: bool | None = None
+    tunings: Path | None = None  # where tuned steps are kept, for all experiments; default: beside
+
+    def tuning_file(self) -> Path:
+        return (self.tunings or self.folder.parent) / f"tuning-{self.tune_at}.json"
 
 
 @dataclass(frozen=True)

@@ -113,10 +113,13 @@ class Figure:
 
     def key(self, job: Job, cell: Cell) -> str:
         """What the cell's numbers depend on."""
-        beside = ("samples", "looks") if cell.setting == TUNING else ("samples",)
-        scale = {k: v for k, v in asdict(job.scale).items() if k not in beside}
+        scale, how = asdict(job.scale) | {"samples": None}, {"data": job.data, "seed": job.seed}
         own = {k: getattr(self, k) for k in ("samples", "ring", "ridge", "until", "patience")}
-        how = {"data": job.data, "seed": job.seed, "tune_at": job.tune_at}
+        if cell.setting == TUNING:  # which these have no say in
+            scale, how = scale | {"looks": None}, how | {"seed": None}
+            own |= {"until": None, "patience": None}
+        if cell.setting == TUNED:
+            how |= {"tune_at": job.tune_at}
         method = repr(LINEUP[cell.method].make(job.scale)), dict(LINEUP[cell.method].printed)
         return json.dumps([__version__, cell, method, scale, own, how])
 
@@ -128,16 +131,16 @@ class Figure:
         """By how much tuning changes each method's automatic steps."""
         there = replace(job, scale=SCALES[job.tune_at])
         keys = {m: self.key(there, Cell(TUNING, m)) for m in methods}
-        path = job.folder / f"tuning-{job.tune_at}.json"
+        path = job.tuning_file()
         known = json.loads(path.read_text()) if path.exists() else {}
-        missing = [m for m, key in keys.items() if known.get(m, {}).get("key") != key]
+        missing = [m for m, key in keys.items() if key not in known]
         if missing:
             bench = Bench(self, there, {})
             for method, found in spread(missing, bench.tune, job, f"{self.name}, tuning"):
-                known[method] = {"key": keys[method], "factors": found}
+                known[keys[method]] = found
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(json.dumps(known, indent=1))
-        return {m: known[m]["factors"] for m in keys}
+        return {m: known[key] for m, key in keys.items()}
 
 
 class Bench:

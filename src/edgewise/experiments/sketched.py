@@ -219,7 +219,7 @@ def ends_at_its_floor(curves: Mapping[str, Curves], bench: Bench) -> Verdict:
     for setting, c in curves.items():
         wide, usual = c.last(COARSE), c.lowest(VALUES) / c.first(VALUES)
         holds[setting] = bool(0.9 < wide / foretold < 1.1) and usual < 1e-12
-        said.append(f"{setting}: {wide:.3e}, with the usual step {usual:.0e} of the start")
+        said.append(f"{setting}: {wide:.3e}; with the usual step down to {usual:.0e} of the start")
     return Verdict(
         "ours: finite differences end at a floor, that of their error",
         holds,
