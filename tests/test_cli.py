@@ -29,6 +29,7 @@ from edgewise.cli.options import (
     CompareOptions,
     ListOptions,
     ReportOptions,
+    ReproduceOptions,
     SolveOptions,
     SplitOptions,
     TuneOptions,
@@ -475,6 +476,7 @@ def test_doctor_says_what_there_is(monkeypatch):
         ("tune", TuneOptions),
         ("split", SplitOptions),
         ("report", ReportOptions),
+        ("reproduce", ReproduceOptions),
         ("methods", ListOptions),
         ("doctor", ListOptions),
     ],
@@ -482,7 +484,7 @@ def test_doctor_says_what_there_is(monkeypatch):
 def test_help_has_every_option_and_the_exit_codes(command, options):
     text = call(command, "--help").stdout
     for field in fields(options):
-        if field.name not in ("data", "runs"):
+        if field.name not in ("data", "runs", "experiments"):
             assert f"--{field.name.replace('_', '-')}" in text, field.name
     assert f"$ edgewise {command}" in text
     assert "130 interrupted" in text

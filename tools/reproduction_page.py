@@ -3,8 +3,7 @@
     edgewise reproduce --all && edgewise reproduce --all --scale paper
     python tools/reproduction_page.py out/reproduce
 
-Verdicts are those of the paper's scale, where it was run. What follows "## What we make of it" in the
-page is kept: it is written by hand.
+What follows "## What we make of it" in the page is kept: it is written by hand.
 """
 
 import json
@@ -29,11 +28,11 @@ edgewise reproduce --all --scale paper    # the paper's sizes
 which leave a CSV, a PNG, a PDF and a page to click through for each, in `out/reproduce`.
 
 **Three settings.** *As printed*: the steps of the paper's Table 3, and those its text gives for
-Network-DANE and GT-SVR; where it gives none (S-DIGing, EDGE, D2, EXTRA, DGD), ours by rule. *Tuned*:
-every method's own steps by [`ew.tune`](tuning.md), one grid and one budget for all, found at the small
-scale as multiples of what the rule says. *Automatic*: our rules alone. Sampled methods run for the
-printed number of rounds as printed; everything else until it has spent the oracle calls that SVR-PD
-spends in those.
+Network-DANE and GT-SVR; where it gives none (S-DIGing, EDGE, D2, EXTRA, DGD), ours by rule.
+*Tuned*: every method's own steps by [`ew.tune`](tuning.md), one grid and one budget for all, found
+at the small scale as multiples of what the rule says. *Automatic*: our rules alone. As printed,
+sampled methods run for the printed number of rounds; all others, and all in the other settings,
+until they have spent the oracle calls that SVR-PD spends in those.
 
 **Data.** {data}. Labels, row norms and sizes are the paper's.
 At the small scale samples, rounds, epochs and $L/\\tau$ are a fifth, features a twentieth; the
