@@ -24,7 +24,7 @@ test: check
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 docs: $(READY)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 	@echo open site/index.html
 
 format: $(READY)

@@ -20,16 +20,16 @@ def site(tmp_path_factory):
 
 
 def text(site, page):
-    return (site / page / "index.html").read_text()
+    return (site / f"{page}.html").read_text()
 
 
 def test_every_page_is_there(site):
     pages = [p.relative_to(ROOT / "docs") for p in (ROOT / "docs").rglob("*.md")]
     for page in pages:
-        folder = page.parent if page.stem == "README" else page.with_suffix("")
-        assert (site / folder / "index.html").exists(), page
+        name = page.with_name("index.html") if page.stem == "README" else page.with_suffix(".html")
+        assert (site / name).exists(), page
     for example in (ROOT / "examples").glob("*.py"):
-        assert (site / "examples" / example.stem / "index.html").exists(), example
+        assert (site / "examples" / f"{example.stem}.html").exists(), example
 
 
 def test_formulas_are_mathml_and_nothing_is_fetched(site):

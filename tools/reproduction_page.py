@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from PIL import Image
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "reproduction.md"
 NOTES = "## What we make of it"
@@ -86,7 +88,10 @@ def section(name: str, scales: dict[str, Any], out: Path) -> str:
         picture = out / scale / name / f"{name}.png"
         if picture.exists():
             shown = f"reproduction_{name}_{scale}.png"
-            shutil.copyfile(picture, ROOT / "docs" / "images" / shown)
+            # lines on white need few colours: a quarter of the size
+            Image.open(picture).convert("RGB").quantize(64).save(
+                ROOT / "docs" / "images" / shown, optimize=True
+            )
             lines.append(f"![{name} at the {label}](images/{shown})")
     table = out / "paper" / name / f"{name}.csv"
     if table.exists():

@@ -43,7 +43,8 @@ def two_classes(y: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray]:
         )
     if len(classes) > 2:
         raise DataError(
-            f"{kind} takes two classes, the labels have {len(classes)}: use Multinomial"
+            f"{kind} takes two classes, the labels have {len(classes)}: use Multinomial for "
+            "classes, Squared or Huber for numbers"
         )
     return np.where(y == classes[1], 1.0, -1.0), classes
 

@@ -51,6 +51,8 @@ def new_folder(wanted: str | Path | None, name: str) -> Path:
     """The folder wanted, or out/NAME-TIMESTAMP; never one that holds a run."""
     if wanted is not None:
         folder = Path(wanted)
+        if folder.is_file():
+            raise InputError(f"--out {folder} is a file: give a folder's name")
         if (folder / CONFIG).exists():
             raise InputError(f"{folder} holds a run already: give another folder, or --resume it")
         folder.mkdir(parents=True, exist_ok=True)

@@ -257,7 +257,7 @@ class Run:
     def doubt(self, residual: float) -> str:
         """Where slopes are bounded, as of the logistic loss, too long a step does not diverge."""
         start = self.rows[0][COLUMNS.index("residual")]
-        if residual < start or residual <= CONVERGED or len(self.rows) < LOOKS:
+        if residual < start or len(self.rows) < LOOKS:
             return ""
         shorter = float(np.min(self.simulator.eta)) / 4
         return f", no less than at the start: the step may be too long, try eta={shorter:.3g}"
@@ -273,12 +273,13 @@ class Run:
         how = {
             "tol": f"reached tol: residual {residual:.2e} after {self.round} rounds",
             "budget": f"oracle budget spent after {self.round} rounds, residual {residual:.2e}",
-            "rounds": f"ran all {self.round} rounds, residual {residual:.2e}{self.doubt(residual)}",
+            "rounds": f"ran all {self.round} rounds, residual {residual:.2e}"
+            + (f", {goal:.0e} wanted{self.doubt(residual)}" if residual > goal else ""),
             "interrupted": f"interrupted after {self.round} rounds, residual {residual:.2e}",
             "callback": f"stopped by the callback after {self.round} rounds, "
             f"residual {residual:.2e}",
             "diverged": f"diverged by round {self.round}: the step is too long, "
-            f"try eta={float(np.min(self.simulator.eta)) / 4:.3g}",
+            f'try eta={float(np.min(self.simulator.eta)) / 4:.3g}, or "auto"',
         }[reason]
         if reason == "diverged":
             warnings.warn(how, DivergenceWarning, stacklevel=4)

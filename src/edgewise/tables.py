@@ -21,10 +21,14 @@ def comparison_table(comparison: "Comparison", unit: str) -> Table:
     for method, cells in rows(comparison, unit):
         marked = [f"[bold]{text}[/bold]" if best else text for text, best in cells]
         table.add_row(method, *marked)
+    told = []
+    if any(text == "-" for _, found in rows(comparison, unit) for text, _ in found):
+        spent = short(comparison.budget, comparison.unit)
+        told.append(f"-: not reached in {spent} {LABELS[comparison.unit]}")
     if comparison.refused:
-        table.caption = "not here: " + "; ".join(
-            f"{m} ({why})" for m, why in comparison.refused.items()
-        )
+        why = (f"{m} ({why})" for m, why in comparison.refused.items())
+        told.append("not here: " + "; ".join(why))
+    table.caption = "\n".join(told) or None
     return table
 
 

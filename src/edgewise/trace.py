@@ -62,6 +62,12 @@ class Trace:
             raise UnknownName("trace column", name, self.columns)
         return self.columns[name]
 
+    def __repr__(self) -> str:
+        if not len(self):
+            return "Trace(empty)"
+        rounds, residual = self["rounds"][-1], self["residual"][-1]
+        return f"Trace({len(self)} rows, {rounds:.0f} rounds, residual {residual:.2e})"
+
     def __len__(self) -> int:
         return len(self.columns["rounds"])
 

@@ -101,7 +101,13 @@ def graph(o: Task, nodes: int, seed: int) -> ew.Graph:
         pairs = np.loadtxt(o.graph, dtype=np.int64, ndmin=2, delimiter=None)
     except ValueError as problem:
         raise GraphError(f"{o.graph}: {problem}; give two node numbers a line") from None
-    return ew.Graph.from_edges(pairs, nodes)
+    made = ew.Graph.from_edges(pairs)
+    if made.nodes != nodes:
+        raise GraphError(
+            f"{o.graph} has {made.nodes} nodes and the data are split over {nodes}: "
+            f"give --nodes {made.nodes}, or other edges"
+        )
+    return made
 
 
 def edge_count(nodes: int, o: Task) -> int:

@@ -17,6 +17,7 @@ from edgewise.cli.shell import output, print_json
 from edgewise.errors import EdgewiseError, InputError, UnknownName
 from edgewise.page import PageRun, write_page
 from edgewise.runs import Saved
+from edgewise.tables import short
 from edgewise.trace import COLUMNS, Trace
 
 NUMBERS = ("rounds", "oracle_calls", "bytes_sent", "bregman", "residual")
@@ -38,7 +39,12 @@ def report(o: ReportOptions) -> None:
     kind = "page" if Path(o.out).suffix in PAGES else "plot"
     if kind == "plot" and Path(o.out).suffix not in PLOTS:
         raise InputError(f"--out {o.out}: give a name that ends in {', '.join(PAGES + PLOTS)}")
-    saved = [load(name) for name in o.runs or []]
+    saved, others_there = [], []
+    for name in o.runs or []:
+        if is_run(Path(name)) or len(o.runs or []) == 1:
+            saved.append(load(name))
+        else:
+            others_there.append(name)
     others = [run for run in saved if run.config["command"] not in ("solve", "trace")]
     solves = [run for run in saved if run not in others]
     if not solves:
@@ -54,12 +60,18 @@ def report(o: ReportOptions) -> None:
         table.add_row(str(row["run"]), str(row["method"]), state(run), *numbers)
     console = output(o)
     console.print(table)
+    if others_there:
+        console.print(f"no runs, left out: {', '.join(others_there)}", highlight=False)
     for run in others:
         console.print(f"{run.folder} is of `{run.config['command']}`: left out")
     path = (draw_page if kind == "page" else runs.plot_runs)(solves, o.x, o.y, o.out)
     console.print(f"{kind}: {path}", highlight=False, soft_wrap=True)
     if o.json:
         print_json({"command": "report", "runs": rows, kind: str(path)})
+
+
+def is_run(path: Path) -> bool:
+    return (path / runs.CONFIG).exists() or path.suffix in TRACES or not path.exists()
 
 
 def load(name: str) -> Saved:
@@ -96,8 +108,7 @@ def state(run: Saved) -> str:
 def spelt(name: str, number: object) -> str:
     if not isinstance(number, int | float) or not np.isfinite(number):
         return ""
-    form = {"bregman": ".1e", "residual": ".1e"}.get(name, ",.0f")
-    return f"{number:{form}}"
+    return f"{number:.1e}" if name in ("bregman", "residual") else short(number, name)
 
 
 # --- the page -------------------------------------------------------------------------------------

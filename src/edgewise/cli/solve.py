@@ -67,6 +67,7 @@ def solve(o: SolveOptions) -> None:
     if folder is None and o.save:
         folder = runs.new_folder(o.out, o.method)
     console = output(o)
+    began = time.monotonic()
     with (
         keeping(folder, effective("solve", o)),
         noticing_interrupts() as interrupted,
@@ -94,12 +95,14 @@ def solve(o: SolveOptions) -> None:
             callback=board,
         )
         log.info(result.message)
-        summary = summarise(o, job, result, faults)
+        summary = summarise(o, job, result, faults) | {"wall_seconds": time.monotonic() - began}
         if folder is not None:
             summary["folder"] = str(folder)
             runs.save_result(folder, problem, graph, result, plain(summary), job.preprocessing)
         console.print(f"[bold]{o.method}[/]: {result.message}", highlight=False)
         console.print(table(summary))
+        if not result.converged and not o.scale and uneven(problem.shards.X):
+            console.print("the columns differ in scale more than tenfold: try --scale")
         if folder is not None:
             console.print(f"saved in {folder}", highlight=False, soft_wrap=True)
         if o.json:
@@ -210,7 +213,7 @@ def table(s: dict[str, Any]) -> Table:
         ("communication rounds", f"{s['rounds']:,.0f}"),
         ("oracle calls per peer", f"{s['oracle_calls']:,.0f}"),
         ("bytes sent, all edges", f"{s['bytes_sent']:,.0f}"),
-        ("seconds of compute", f"{s['seconds']:.2f}"),
+        ("seconds of compute, in all", f"{s['seconds']:.2f}, {s['wall_seconds']:.2f}"),
         ("weights used", f"{s['weights_used']} of {s['weights']}"),
         (f"{kind}, centralised", share(s.get("score_reference"))),
         (kind, share(s["score"])),
@@ -220,6 +223,15 @@ def table(s: dict[str, Any]) -> Table:
         if text:
             shown.add_row(name, text)
     return shown
+
+
+def uneven(X: Any) -> bool:
+    """Whether columns that are not constant differ in scale more than tenfold."""
+    if not isinstance(X, np.ndarray):
+        return False
+    spread = X.std(0)
+    spread = spread[spread > 0]
+    return len(spread) > 0 and bool(spread.max() > 10 * spread.min())
 
 
 def small(number: float | None) -> str:

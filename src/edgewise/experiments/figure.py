@@ -212,6 +212,7 @@ class Bench:
         printed = LINEUP[cell.method].printed
         if cell.setting == PRINTED and printed:
             return dict(printed)
-        ends = [f"{eta:.3g}" for eta in (np.min(method.eta), np.max(method.eta))]
+        eta = np.asarray(method.eta)
+        ends = [f"{end:.3g}" for end in (eta.min(), eta.max())]
         span = " to ".join(dict.fromkeys(ends))
         return {"eta": f"{span} (by rule; none is printed)" if cell.setting == PRINTED else span}
