@@ -6,9 +6,10 @@
 What follows "## What we make of it" in the page is kept: it is written by hand.
 """
 
+import csv
 import json
-import shutil
 import sys
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "reproduction.md"
+ROWS = 60  # of a run, in the tables that are kept
 NOTES = "## What we make of it"
 INTRO = """# The paper, figure by figure
 
@@ -97,10 +99,21 @@ def section(name: str, scales: dict[str, Any], out: Path) -> str:
     if table.exists():
         folder = ROOT / "docs" / "data"
         folder.mkdir(exist_ok=True)
-        shutil.copyfile(table, folder / f"{name}.csv")
+        (folder / f"{name}.csv").write_text(thinned(table.read_text()))
         lines.append(f"Its numbers at the paper's scale: [{name}.csv](data/{name}.csv).")
     lines.append(numbers(name, scales))
     return "\n\n".join(lines)
+
+
+def thinned(table: str) -> str:
+    """At most so many rows a run, the first and the last among them."""
+    head, *rows = table.splitlines()
+    kept = [head]
+    for _, run in groupby(rows, key=lambda row: next(csv.reader([row]))[:2]):
+        lines = list(run)
+        last = len(lines) - 1
+        kept += [lines[k] for k in sorted({round(last * j / (ROWS - 1)) for j in range(ROWS)})]
+    return "\n".join(kept) + "\n"
 
 
 def sizes(name: str, scales: dict[str, Any]) -> str:
@@ -111,9 +124,8 @@ def sizes(name: str, scales: dict[str, Any]) -> str:
             keys = ("nodes", "edges", "features", "samples a node", "ridge", "precision")
             given = ", ".join(f"{k} {about[k]}" for k in keys if about.get(k) is not None)
             seconds = about["wall seconds of this call"]
-            told.append(
-                f"{scale.capitalize()} scale: {given}; {seconds:.0f} s, {about['machine']}."
-            )
+            took = f"{seconds:.0f} s, " if seconds else ""
+            told.append(f"{scale.capitalize()} scale: {given}; {took}{about['machine']}.")
     return " ".join(told)
 
 

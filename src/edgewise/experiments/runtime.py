@@ -52,7 +52,7 @@ def bars(runs: Sequence[PageRun], path: Path) -> None:
     import matplotlib.pyplot as plt
 
     figure, panels = plt.subplots(
-        1, len(SETTINGS), figsize=(13, 5), sharey=True, layout="constrained"
+        1, len(SETTINGS), figsize=(13, 5), sharex=True, sharey=True, layout="constrained"
     )
     for ax, setting in zip(panels, SETTINGS, strict=True):
         here = {r.method: r.trace for r in runs if r.setting == setting}
