@@ -25,7 +25,7 @@ test: check
 
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
-	@echo open site/index.html
+	@echo "open site/index.html; for its search: python3 -m http.server -d site"
 
 format: $(READY)
 	$(BIN)/ruff check --fix

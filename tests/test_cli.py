@@ -602,11 +602,11 @@ def test_losses():
         ({"graph": "random"}, ew.Graph.random(12, 30, seed=5)),
         ({"graph": "random", "edges": 15, "graph_seed": 2}, ew.Graph.random(12, 15, seed=2)),
         ({"graph": "small-world", "rewire": 0.5}, ew.Graph.small_world(12, 4, 0.5, seed=5)),
-        ({"graph": "edges.txt"}, ew.Graph.from_edges([(0, 1), (1, 2)], 12)),
+        ({"graph": "edges.txt"}, ew.Graph.ring(12)),
     ],
 )
 def test_graphs(options, expected):
-    Path("edges.txt").write_text("0 1\n2 1\n")
+    Path("edges.txt").write_text("".join(f"{(i + 1) % 12} {i}\n" for i in range(12)))
     found = parts.graph(SolveOptions(**options), 12, 5)
     assert_array_equal(found.edges, expected.edges)
     assert found.nodes == 12
@@ -615,6 +615,11 @@ def test_graphs(options, expected):
 def test_graphs_that_are_none():
     Path("edges.txt").write_text("a b\n")
     with pytest.raises(GraphError, match="two node numbers a line"):
+        parts.graph(SolveOptions(graph="edges.txt"), 12, 5)
+    Path("edges.txt").write_text("0 1\n2 1\n")
+    with pytest.raises(
+        GraphError, match="has 3 nodes and the data are split over 12: give --nodes 3"
+    ):
         parts.graph(SolveOptions(graph="edges.txt"), 12, 5)
     with pytest.raises(UnknownName, match="did you mean 'ring'"):
         parts.graph(SolveOptions(graph="rng"), 12, 5)
@@ -689,3 +694,19 @@ def test_what_is_no_model(place):
     (place / "model.json").write_text('{"estimator": "Oracle"}')
     with pytest.raises(InputError, match="is no model"):
         runs.load_model(place)
+
+
+def test_report_leaves_out_what_is_no_run():
+    call("solve", *QUICK, "--out", "out/one", code=1)
+    Path("out/notes.html").write_text("not a run")
+    Path("out/empty").mkdir()
+    done = call("report", "out/one", "out/notes.html", "out/empty", "--out", "runs.png")
+    assert "left out: out/notes.html, out/empty" in done.stdout
+    assert "is no run" in call("report", "out/empty", code=2).stderr
+
+
+def test_uneven_columns_get_a_hint_and_a_file_is_no_folder():
+    rough = [w for w in QUICK if w != "--scale"]
+    assert "try --scale" in call("solve", *rough, "--no-save", code=1).stdout
+    assert "try --scale" not in call("solve", *QUICK, "--no-save", code=1).stdout
+    assert "is a file" in call("solve", *QUICK, "--out", "data.npz", code=2).stderr
