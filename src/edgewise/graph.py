@@ -12,9 +12,9 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from edgewise.errors import GraphError, whole_number
+from edgewise.pairs import Ints, rank, uniform_tree, unrank
 from edgewise.plots import plot_graph
 
-Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
@@ -123,14 +123,14 @@ class Graph:
         rng = np.random.default_rng(_count("seed", seed, 0))
         for _ in range(3):
             ranks = rng.choice(most, edges, replace=False, shuffle=False)
-            graph = cls(nodes, _unrank(np.sort(ranks), nodes))
+            graph = cls(nodes, unrank(np.sort(ranks), nodes))
             if graph.connected:
                 return graph
-        tree = np.sort(_rank(_uniform_tree(nodes, rng), nodes))
+        tree = np.sort(rank(uniform_tree(nodes, rng), nodes))
         further = rng.choice(most - len(tree), edges - len(tree), replace=False, shuffle=False)
         # The r-th pair outside the tree is pair number r plus the tree's pairs that precede it.
         further += np.searchsorted(tree - np.arange(len(tree)), further, side="right")
-        return cls(nodes, _unrank(np.sort(np.concatenate([tree, further])), nodes))
+        return cls(nodes, unrank(np.sort(np.concatenate([tree, further])), nodes))
 
     @classmethod
     def from_edges(
@@ -277,28 +277,3 @@ def _weights(weights: ArrayLike, edges: Ints) -> Floats:
         (i, j), weight = edges[wrong][0], checked[wrong][0]
         raise GraphError(f"edge ({i}, {j}) has weight {weight}: give a positive, finite number")
     return checked
-
-
-def _row_starts(nodes: int) -> Ints:
-    """Where the pairs (i, .) start in the lexicographic list of all pairs i < j."""
-    i = np.arange(nodes)
-    return i * nodes - i * (i + 1) // 2
-
-
-def _rank(pairs: Ints, nodes: int) -> Ints:
-    i, j = pairs.T
-    return np.asarray(_row_starts(nodes)[i] + j - i - 1)
-
-
-def _unrank(ranks: Ints, nodes: int) -> Ints:
-    starts = _row_starts(nodes)
-    i = np.searchsorted(starts, ranks, side="right") - 1
-    return np.stack([i, ranks - starts[i] + i + 1], axis=1)
-
-
-def _uniform_tree(nodes: int, rng: np.random.Generator) -> Ints:
-    """Aldous (1990), algorithm 2: uniform over labelled trees, and vectorised, unlike Pruefer."""
-    later = np.arange(1, nodes)
-    earlier = np.minimum(later - 1, rng.integers(nodes, size=nodes - 1))
-    names = rng.permutation(nodes)
-    return np.sort(np.stack([names[later], names[earlier]], axis=1), axis=1)
