@@ -18,7 +18,7 @@ from edgewise import __version__
 from edgewise.experiments.claims import amount
 from edgewise.experiments.complexity_runs import FEATURES, ROWS, SHORT, Case, graph_of, measured
 from edgewise.experiments.experiment import Job, Outcome, Verdict
-from edgewise.experiments.work import load, save, spread
+from edgewise.experiments.work import kept
 from edgewise.page import PageRun
 from edgewise.plots import new_axes
 from edgewise.trace import Trace
@@ -257,13 +257,7 @@ class Complexity:
         def run(case: Case, stop: threading.Event) -> Trace:
             return measured(grid.nodes, case, goal(case), job.seed, stop)
 
-        kept = {case: load(path(case), key(case)) for case in grid.cases()}
-        missing = [case for case, trace in kept.items() if trace is None]
-        for case, made in spread(missing, run, job, self.name):
-            made.meta["key"] = key(case)
-            save(made, path(case))
-            kept[case] = made
-        return {case: trace for case, trace in kept.items() if trace is not None}
+        return kept(grid.cases(), path, key, lambda missing: run, job, self.name)
 
 
 EXPERIMENT = Complexity(

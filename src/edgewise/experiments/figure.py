@@ -23,7 +23,7 @@ from edgewise.experiments.experiment import (
     Verdict,
 )
 from edgewise.experiments.lineup import LINEUP, oracle_budget
-from edgewise.experiments.work import load, save, spread
+from edgewise.experiments.work import kept, spread
 from edgewise.graph import Graph
 from edgewise.page import PageRun
 from edgewise.problem import Problem
@@ -96,20 +96,15 @@ class Figure:
     # --- runs -------------------------------------------------------------------------------------
 
     def traces(self, job: Job, cells: Sequence[Cell]) -> dict[Cell, Trace]:
-        """Every cell's trace, from its file where an earlier call left it there."""
-        kept: dict[Cell, Trace | None] = {
-            c: load(self.path(job, c), self.key(job, c)) for c in cells
-        }
-        missing = [c for c, trace in kept.items() if trace is None]
-        if missing:
+        def bench(missing: list[Cell]) -> Any:
             tuned = [c.method for c in missing if c.setting == TUNED]
-            factors = self.factors(job, tuned) if tuned else {}
-            bench = Bench(self, job, factors)
-            for cell, made in spread(missing, bench.run, job, self.name):
-                made.meta["key"] = self.key(job, cell)
-                save(made, self.path(job, cell))
-                kept[cell] = made
-        return {c: trace for c in cells if (trace := kept[c]) is not None}
+            return Bench(self, job, self.factors(job, tuned) if tuned else {}).run
+
+        def path(cell: Cell) -> Path:
+            name = f"{cell.setting}-{cell.method}".replace(" ", "-").replace(",", "").lower()
+            return job.folder / "traces" / f"{name}.npz"
+
+        return kept(cells, path, lambda cell: self.key(job, cell), bench, job, self.name)
 
     def key(self, job: Job, cell: Cell) -> str:
         """What the cell's numbers depend on."""
@@ -122,10 +117,6 @@ class Figure:
             how |= {"tune_at": job.tune_at}
         method = repr(LINEUP[cell.method].make(job.scale)), dict(LINEUP[cell.method].printed)
         return json.dumps([__version__, cell, method, scale, own, how])
-
-    def path(self, job: Job, cell: Cell) -> Path:
-        name = f"{cell.setting}-{cell.method}".replace(" ", "-").replace(",", "").lower()
-        return job.folder / "traces" / f"{name}.npz"
 
     def factors(self, job: Job, methods: Iterable[str]) -> dict[str, dict[str, float]]:
         """By how much tuning changes each method's automatic steps."""

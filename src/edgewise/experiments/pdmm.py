@@ -3,7 +3,7 @@ its quadratic approximation."""
 
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from edgewise import __version__
 from edgewise.experiments import data
 from edgewise.experiments.claims import Curves, amount
 from edgewise.experiments.experiment import AUTOMATIC, PRINTED, Job, Outcome, Scale, Verdict
-from edgewise.experiments.work import load, save, spread
+from edgewise.experiments.work import kept
 from edgewise.gradients import Full
 from edgewise.graph import Graph
 from edgewise.methods.pdmm import PDMM
@@ -152,7 +152,7 @@ class QuadraticPDMM:
                 method,
                 rounds=MOST,
                 record_every=every,
-                reference=star,
+                reference=reference(problem),
                 dtype="float64",
                 progress=False,
                 callback=enough,
@@ -161,14 +161,11 @@ class QuadraticPDMM:
                 raise KeyboardInterrupt
             return result.trace
 
-        kept = {cell: load(path(cell), key(cell)) for cell in METHODS}
-        missing = [cell for cell, trace in kept.items() if trace is None]
-        star = reference(problem)
-        for cell, made in spread(missing, run, job, self.name):
-            made.meta["key"] = key(cell)
-            save(made, path(cell))
-            kept[cell] = made
-        return {cell: trace for cell, trace in kept.items() if trace is not None}
+        def bench(missing: list[Cell]) -> Callable[[Cell, threading.Event], Trace]:
+            reference(problem)  # kept with it, before several threads ask
+            return run
+
+        return kept(METHODS, path, key, bench, job, self.name)
 
 
 def same(problem: Problem, graph: Graph) -> Verdict:

@@ -18,7 +18,7 @@ from edgewise import __version__, theory
 from edgewise.experiments import data
 from edgewise.experiments.claims import Curves, amount
 from edgewise.experiments.experiment import AUTOMATIC, Job, Outcome, Scale, Verdict
-from edgewise.experiments.work import load, save, spread
+from edgewise.experiments.work import kept
 from edgewise.gradients import SEGA, ExactCoordinates, FiniteDifference
 from edgewise.graph import Graph
 from edgewise.methods.primal_dual import PrimalDual
@@ -155,13 +155,7 @@ class Sketched:
             return job.folder / "traces" / f"{'-'.join(cell).replace(' ', '-')}.npz"
 
         cells = [Cell(setting, oracle) for setting in STEPS for oracle in ORACLES]
-        kept = {cell: load(path(cell), key(cell)) for cell in cells}
-        missing = [cell for cell, trace in kept.items() if trace is None]
-        for cell, made in spread(missing, bench.run, job, self.name):
-            made.meta["key"] = key(cell)
-            save(made, path(cell))
-            kept[cell] = made
-        return {cell: trace for cell, trace in kept.items() if trace is not None}
+        return kept(cells, path, key, lambda missing: bench.run, job, self.name)
 
 
 # --- what is claimed ------------------------------------------------------------------------------

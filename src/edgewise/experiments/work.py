@@ -1,7 +1,7 @@
 """Work that can be interrupted, goes on where it was, and shows how long it will take."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import TypeVar
@@ -67,3 +67,23 @@ def load(path: Path, key: str) -> Trace | None:
         return None
     trace = Trace.load(path)
     return trace if trace.meta.get("key") == key else None
+
+
+def kept(
+    tasks: Iterable[Task],
+    path: Callable[[Task], Path],
+    key: Callable[[Task], str],
+    bench: Callable[[list[Task]], Callable[[Task, threading.Event], Trace]],
+    job: Job,
+    title: str,
+) -> dict[Task, Trace]:
+    """Every task's trace, from its file where an earlier call left it there; `bench` is told which
+    are missing, if any, and says how one is made."""
+    found = {task: load(path(task), key(task)) for task in tasks}
+    missing = [task for task, trace in found.items() if trace is None]
+    if missing:
+        for task, made in spread(missing, bench(missing), job, title):
+            made.meta["key"] = key(task)
+            save(made, path(task))
+            found[task] = made
+    return {task: trace for task, trace in found.items() if trace is not None}
