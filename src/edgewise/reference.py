@@ -15,6 +15,7 @@ from edgewise.central import MOST_UNKNOWNS, Smooth
 from edgewise.errors import ProblemError
 from edgewise.fixed_point import Anderson, Momentum, fixed_point
 from edgewise.problem import Problem
+from edgewise.threads import on_host
 
 REMEMBERED = 4
 T = TypeVar("T")
@@ -53,7 +54,7 @@ def reference(problem: Problem, tol: float = 1e-12, iterations: int = 20_000) ->
     asked, kept = problem.__dict__.get("_reference", (None, None))
     if kept is not None and asked <= tol and kept.iterations < iterations:
         return kept
-    with jax.enable_x64(True), jax.default_device(jax.devices("cpu")[0]):
+    with on_host():
         answer = _solve(problem, tol, iterations)
     problem.__dict__["_reference"] = (tol, answer)
     return answer
