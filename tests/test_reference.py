@@ -1,6 +1,7 @@
 """The centralised answer against scikit-learn, CVXPY and the optimality conditions."""
 
 import catalogue
+import jax
 import numpy as np
 import pytest
 from catalogue import DIFFERENT, NODES, PROBLEMS, gradient, listed, parts, prox
@@ -10,6 +11,7 @@ from sklearn.linear_model import Lasso, LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 import edgewise as ew
+from edgewise import central
 
 
 @pytest.fixture(scope="module", params=PROBLEMS)
@@ -151,3 +153,32 @@ def test_says_so_where_it_stops_short():
     problem = ew.Problem(ew.split(X, y, nodes=8), ew.Logistic(), ew.L1(1.0), intercept=True)
     star = ew.reference(problem)
     assert kkt(problem, star.x, 1.0) <= 1e-10 or star.residual > 1e-3
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_many_chunks_and_a_thinned_hessian_come_to_the_same(monkeypatch, dtype):
+    X, y = ew.data.epsilon_like(600, 12, dtype=dtype)
+
+    def made():
+        return ew.Problem(ew.split(X, y, nodes=5), ew.Logistic(ridge=1e-3), ew.L1(1e-3))
+
+    plain = ew.reference(made())
+    monkeypatch.setattr(central, "CHUNK_NUMBERS", 12 * 5)  # 120 chunks, in threads
+    monkeypatch.setattr(central, "MOST_FLOPS", 600 * 12**2 / 3)  # a third of the samples
+    thinned = ew.reference(made())
+    np.testing.assert_allclose(thinned.x, plain.x, atol=1e-11)
+    np.testing.assert_allclose(thinned.gradients, plain.gradients, atol=1e-12)
+    assert thinned.iterations < 40  # plain steps alone take hundreds
+
+
+def test_where_jax_was_left_no_cpu(monkeypatch):
+    real = jax.devices
+
+    def without_cpu(backend=None):
+        if backend == "cpu":
+            raise RuntimeError("Unknown backend cpu")
+        return real()
+
+    monkeypatch.setattr(jax, "devices", without_cpu)
+    problem = ew.Problem([(np.eye(2), [1, 0]), (np.eye(2), [3, 0])], ew.Squared())
+    np.testing.assert_allclose(ew.reference(problem).x, [2, 0], atol=1e-12)
