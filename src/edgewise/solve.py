@@ -12,18 +12,20 @@ import jax.numpy as jnp
 import numpy as np
 
 from edgewise import checkpoint as saved
-from edgewise.checks import as_numbers, check, precision
-from edgewise.errors import DivergenceWarning, ProblemError
+from edgewise.checks import check, precision
+from edgewise.errors import DivergenceWarning
 from edgewise.faults import Faults, weatherproof
 from edgewise.gauge import Gauge, ShiftingGauge
 from edgewise.graph import Graph
 from edgewise.interrupt import deferred_interrupt
 from edgewise.methods import make
+from edgewise.network.sharded import HostGauge, ShardedSimulator, choose_devices
 from edgewise.network.simulated import Simulator
 from edgewise.network.simulated_faults import FaultySimulator
 from edgewise.problem import Problem
 from edgewise.progress import Progress
 from edgewise.reference import Reference, reference
+from edgewise.start import starting_duals, starting_models
 from edgewise.trace import COLUMNS, Trace
 
 CONVERGED = 1e-6  # the residual that counts as converged where no tol was given
@@ -75,6 +77,7 @@ def solve(
     duals: "Result | np.ndarray | None" = None,
     reference: "Reference | bool" = True,
     faults: Faults | None = None,
+    devices: Any = None,
     dtype: Any = None,
     progress: bool | None = None,
     callback: Callable[[Mapping[str, float]], Any] | None = None,
@@ -96,6 +99,8 @@ def solve(
                    leaves the columns objective_gap and bregman empty
     faults         `edgewise.Faults(...)`: what goes wrong in the network; primal-dual methods then
                    run in edge form, which heals
+    devices        how many devices, or which (`jax.devices()`), to spread the nodes over; default
+                   one that holds them all: see docs/devices.md
     dtype          "float64" (default on a CPU) or "float32" (default elsewhere)
     progress       show a progress bar; default: where the output is a terminal
     callback       called with every new row of the trace, a mapping; the run ends if it says True
@@ -111,6 +116,7 @@ def solve(
     chosen = make(method, eta, rho)
     if faults is not None:
         chosen = weatherproof(chosen, faults, problem, graph)
+    several = None if devices is None else choose_devices(devices, problem, faults)
     kind = precision(dtype)
     if checkpoint is not None:
         saved.require_writable(checkpoint)
@@ -119,7 +125,7 @@ def solve(
         Progress(rounds, str(method), progress) as bar,
         deferred_interrupt() as stop,
     ):
-        run = Run(problem, graph, chosen, int(seed), kind, X0, duals, faults)
+        run = Run(problem, graph, chosen, int(seed), kind, X0, duals, faults, several)
         run.aim(solve_reference(problem) if reference is True else reference or None)
         return run.to_end(rounds, record_every, tol, oracle_budget, checkpoint, bar, stop, callback)
 
@@ -140,15 +146,23 @@ class Run:
         X0: Any,
         duals: Any,
         faults: Faults | None = None,
+        devices: list[Any] | None = None,
     ) -> None:
         self.problem, self.graph, self.dtype, self.faults = problem, graph, dtype, faults
-        if faults is None:
-            self.simulator = Simulator(problem, graph, method, seed, dtype)
-        else:
+        self.simulator: Simulator
+        if devices is not None:
+            self.simulator = ShardedSimulator(problem, graph, method, seed, dtype, devices)
+        elif faults is not None:
             self.simulator = FaultySimulator(problem, graph, method, seed, dtype, faults)
+        else:
+            self.simulator = Simulator(problem, graph, method, seed, dtype)
         self.method = self.simulator.method
-        self.carry = self.simulator.start(self.starting_models(X0), starting_duals(duals, problem))
-        self.gauge = Gauge(problem, graph, self.simulator.block.rows)
+        X, D = self.starting_models(X0), starting_duals(duals, problem)
+        self.carry = self.simulator.start(X, D)
+        if devices is None:
+            self.gauge = Gauge(problem, graph, self.simulator.block.rows)
+        else:
+            self.gauge = HostGauge(problem, graph)
         self.round, self.seconds = 0, self.simulator.starting_seconds
         self.rows: list[list[float]] = []
         self.apart: list[np.ndarray] = []
@@ -160,15 +174,9 @@ class Run:
             self.gauge = ShiftingGauge(self.gauge, self.faults, star is not None)
 
     def starting_models(self, X0: Any) -> np.ndarray:
-        V, n = self.problem.nodes, self.problem.size
         if X0 is None:
             return self.simulator.origin()
-        X = as_numbers("X0", X0).astype(self.dtype)
-        if X.shape not in ((V, n), (n,)):
-            raise ProblemError(f"X0 has shape {X.shape}: give ({V}, {n}), or ({n},) for all nodes")
-        if not np.isfinite(X).all():
-            raise ProblemError("X0 has entries that are not finite: start from numbers")
-        return np.array(np.broadcast_to(X, (V, n)))
+        return starting_models(X0, self.problem, self.dtype)
 
     def to_end(
         self,
@@ -225,13 +233,14 @@ class Run:
         report = self.gauge.read(X, duals, self.round)
         vectors = self.simulator.sent(self.carry, self.round) * len(self.method.hears)
         memory = self.carry[0].memory
+        values = getattr(memory, "evaluations", 0 * memory.calls)
         row = {
             "rounds": self.round,
-            "oracle_calls": float(np.mean(memory.calls)),
+            "oracle_calls": float(self.simulator.per_node(memory.calls).mean()),
             "vectors_sent": vectors,
             "bytes_sent": vectors * self.simulator.message_bytes,
             "seconds": self.seconds,
-            "function_values": float(np.mean(getattr(memory, "evaluations", 0.0))),
+            "function_values": float(self.simulator.per_node(values).mean()),
             **{k: float(a) for k, a in report.items()},
         }
         self.rows.append([row[c] for c in COLUMNS])
@@ -286,15 +295,3 @@ class Run:
         x = X[self.simulator.present(self.round)].mean(0)
         done, apart = bool(residual <= goal), np.array(self.apart)
         return Result(x, X, trace, done, how, duals, self.method, apart, self.graph)
-
-
-def starting_duals(duals: Any, problem: Problem) -> np.ndarray | None:
-    if duals is None:
-        return None
-    D = as_numbers("duals", duals.duals if isinstance(duals, Result) else duals)
-    if D.shape != (problem.nodes, problem.size) or not np.isfinite(D).all():
-        raise ProblemError(
-            f"duals have shape {D.shape}: give a former result of a problem with "
-            f"{problem.nodes} nodes and {problem.size} unknowns"
-        )
-    return np.asarray(D - D.mean(0))  # duals cancel over every edge, so they add up to zero

@@ -42,6 +42,10 @@ def one_step(method: Any, network: Perfect, p: Block, carry: Any, words: Array) 
     return state, outbox
 
 
+def begin(method: Any, p: Block, X: Array, duals: Array | None) -> Any:
+    return method.init(p, X, duals)
+
+
 # Carries would otherwise be copied every round (measured: 793 to 654 us at V=50, n=2000).
 CPU_OPTIONS = {
     "xla_cpu_copy_insertion_use_region_analysis": True,
@@ -89,6 +93,7 @@ class Simulator:
     """A method on a graph of simulated nodes."""
 
     program: Any = staticmethod(run_rounds)
+    begin: Any = staticmethod(begin)
 
     def __init__(self, problem: Any, graph: Graph, method: Any, seed: int, dtype: Any) -> None:
         if problem.stream is not None and not hasattr(getattr(method, "gradient", None), "streams"):
@@ -97,14 +102,12 @@ class Simulator:
                 "use spd, or PrimalDual(SGD(batch=...))"
             )
         prepared, weights = method.prepare(problem, graph)
-        self.network: Any
-        links, self.network = connect(graph, weights, dtype)
         self.eta = np.asarray(prepared.eta)
         self.name = describe(method)
         self.method = jax.tree.map(lambda a: jnp.asarray(a, dtype), prepared)
-        self.block: Block = problem.block(links, dtype)
         self.problem = problem
         self.graph, self.dtype = graph, dtype
+        self.lay_out(weights)
         self.seed = jax.random.key(seed)
         if problem.stream is not None:
             self.tap = Tap(problem.stream, method.gradient.batch, seed)
@@ -112,18 +115,28 @@ class Simulator:
         self.options = CPU_OPTIONS if on_cpu else {}
         self.unroll = (1 if "each" in method.hears else 2) if on_cpu else 8
 
+    def lay_out(self, weights: dict[str, np.ndarray]) -> None:
+        """Put the nodes' data, and the wires between them, where they are to be used."""
+        self.network: Any
+        links, self.network = connect(self.graph, weights, self.dtype)
+        self.block: Block = self.problem.block(links, self.dtype)
+
     def origin(self) -> np.ndarray:
         """(V, n) where a run begins if nobody says otherwise: the prox of zero, so feasible."""
         zero = jnp.zeros((self.problem.nodes, self.problem.size), self.dtype)
         return np.asarray(self.block.penalty.prox(zero, jnp.asarray(self.eta, self.dtype)))
 
-    def start(self, X: np.ndarray, duals: np.ndarray | None) -> Any:
+    def starting(self, X: np.ndarray, duals: np.ndarray | None) -> tuple[Any, ...]:
+        """Arguments of `begin`."""
         D = None
         if duals is not None:
             per_edge = "each" in self.method.hears
             D = jnp.asarray(edge_duals(self.graph, duals) if per_edge else duals, self.dtype)
-        args = (self.method, self.block, jnp.asarray(X, self.dtype), D)
-        program = compiled(begin, args, {})
+        return self.method, self.block, jnp.asarray(X, self.dtype), D
+
+    def start(self, X: np.ndarray, duals: np.ndarray | None) -> Any:
+        args = self.starting(X, duals)
+        program = compiled(self.begin, args, {})
         start = time.perf_counter()
         carry = jax.block_until_ready(program(*args))
         self.starting_seconds = time.perf_counter() - start
@@ -150,7 +163,7 @@ class Simulator:
 
     def noise_per_round(self) -> int:
         """Numbers to be held for a round ahead."""
-        words: int = len(self.block.ids) * self.method.words
+        words: int = self.block.ids.size * self.method.words
         return words * (1 if self.problem.stream is None else self.problem.shards.features)
 
     def arguments(self, carry: Any, first: int, steps: int) -> tuple[Any, ...]:
@@ -184,6 +197,10 @@ class Simulator:
         """(V, n) the nodes' models, and their duals."""
         return look(self.method, self.network, self.block.links, carry)
 
+    def per_node(self, a: Any) -> np.ndarray:
+        """(V, ...) an array of the carry."""
+        return np.asarray(a)
+
     def next_samples(self, first: int, steps: int) -> tuple[Block, Any]:
         """A block whose nodes hold one batch each, and the batches of the next `steps` steps."""
         nodes, batch = self.problem.nodes, self.method.gradient.batch
@@ -208,10 +225,6 @@ def look(method: Any, network: Perfect, links: Links, carry: Any) -> tuple[Array
     state, outbox = carry
     inbox = network.deliver(method.hears, links, outbox)
     return method.answer(state), method.duals(links, state, inbox, outbox)
-
-
-def begin(method: Any, p: Block, X: Array, duals: Array | None) -> Any:
-    return method.init(p, X, duals)
 
 
 def describe(method: Any) -> str:
