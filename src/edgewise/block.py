@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from edgewise.passes import Part, fold
+from edgewise.passes import match as match
 from edgewise.rows import Rows
 
 
@@ -23,6 +25,19 @@ class Links(NamedTuple):
     mixing: Any  # (e,) mixing weight, or None where no method needs one
     total: Any  # (v, 1) sum of rho over a node's edges, or None
     slots: Any  # (v, d) the node's edges, padded with e; None where degrees are too uneven for that
+    rows: Any = None  # weights (v, d) by slots, by kind, where they have been made ready
+
+    def ready(self, kinds: tuple[str, ...]) -> "Links":
+        """With rows of weights, for many rounds: a GPU would lay them out anew in each."""
+        pulls = [k for k in kinds if k != "each" and self.slots is not None]
+        return self._replace(rows={k: self.row(k) for k in pulls})
+
+    def row(self, kind: str) -> Array:
+        """(v, d) weights of a node's edges, zero where it has fewer."""
+        if self.rows is not None and kind in self.rows:
+            return self.rows[kind]
+        weight: Array = getattr(self, kind)
+        return weight.at[self.slots].get(mode="fill", fill_value=0)
 
     def gather(self, messages: Array, nodes: int) -> Array:
         """(e, n) messages, one per edge -> (v, n) their sum at each node."""
@@ -50,16 +65,6 @@ class Pick(NamedTuple):
     share: Array  # (v, b) 1 / batch, zero beyond a node's own size
     batch: Array  # (v,) min(b, K_i)
     rows: Any  # their features
-
-
-class Tile(NamedTuple):
-    """A stretch of consecutive samples, for passes over a node's data."""
-
-    begin: Array  # () its first sample
-    fresh: Array  # (T,) whether a sample is the node's and not of the stretch before
-    rows: Any
-    y: Array  # (T,)
-    scale: Any  # (T,) or None
 
 
 class Block(NamedTuple):
@@ -107,88 +112,38 @@ class Block(NamedTuple):
 
     # --- passes over a node's data ---------------------------------------------------------------
 
-    def sweep(self, i: Array, visit: Callable[[Tile, Any], Any], carry: Any) -> Any:
-        """Fold `visit` over the stretches of node i's samples."""
-        size, samples = self.rows.tile, self.labels.shape[0]
-        end = self.first[i] + self.counts[i]
-
-        def body(state: tuple[Array, Any]) -> tuple[Array, Any]:
-            start, acc = state
-            begin = jnp.minimum(start, samples - size)
-            at = begin + jnp.arange(size)
-            y = lax.dynamic_slice_in_dim(self.labels, begin, size)
-            scale = self.scale
-            if scale is not None:
-                scale = lax.dynamic_slice_in_dim(scale, begin, size)
-            tile = Tile(begin, (at >= start) & (at < end), self.rows.slab(begin), y, scale)
-            return start + size, visit(tile, acc)
-
-        return lax.while_loop(lambda c: c[0] < end, body, (self.first[i], carry))[1]
-
-    def tile_slopes(self, tile: Tile, x: Array) -> Array:
-        """(T,), (T, C) or (T, n): as `slopes`, for one model and a stretch of samples."""
-        if self.loss.linear:
-            s = self.loss.slope(self.tile_margins(tile, x), tile.y)
-        else:
-            d = tile.rows.dense().astype(x.dtype)
-            s = jax.vmap(jax.grad(self.loss.fn), (None, 0, 0))(x, d, tile.y)
-        s = s if tile.scale is None else s * match(tile.scale, s)
-        return jnp.where(match(tile.fresh, s), s, 0)
-
-    def tile_margins(self, tile: Tile, x: Array) -> Array:
-        W, bias = self.weights(x[None])
-        z = tile.rows.dot(W[0])
-        return z if bias is None else z + bias[0]
-
-    def tile_spread(self, tile: Tile, s: Array) -> Array:
-        if not self.loss.linear:
-            return s.sum(0)
-        return self.joined(tile.rows.spread(s)[None], s.sum(0)[None])[0]
-
-    def refresh(self, table: Any, mean: Array, X: Array, due: Array) -> tuple[Any, Array]:
+    def refresh(self, table: Any, mean: Array, X: Any, due: Array) -> tuple[Any, Array]:
         """Mean gradients (and slopes, where there is a table of them) anew at X, at the nodes that
-        are due, one after another: the others cost nothing."""
+        are due: the others cost nothing. X is (v, n), or a function that makes models of some nodes
+        from arrays of all, each passed through its argument: only those due are then worked out."""
 
-        def one(carry: tuple[Array, Any, Array]) -> tuple[Array, Any, Array]:
-            left, table, mean = carry
-            i = jnp.argmax(left)
+        def visit(part: Part, carry: tuple[Any, Array]) -> tuple[Any, Array]:
+            table, mean = carry
+            s = part.slopes(self, X(part.of) if callable(X) else part.of(X))
+            table = None if table is None else part.place.put(table, s)
+            G = part.spread(self, s) / part.of(self.counts)[:, None]
+            return table, part.place.add(mean, G.astype(mean.dtype))
 
-            def visit(tile: Tile, acc: tuple[Any, Array]) -> tuple[Any, Array]:
-                table, total = acc
-                s = self.tile_slopes(tile, X[i])
-                if table is not None:
-                    old = lax.dynamic_slice_in_dim(table, tile.begin, tile.y.shape[0])
-                    new = jnp.where(match(tile.fresh, s), s, old)
-                    table = lax.dynamic_update_slice_in_dim(table, new, tile.begin, 0)
-                return table, total + self.tile_spread(tile, s)
-
-            table, total = self.sweep(i, visit, (table, jnp.zeros_like(X[i])))
-            return left.at[i].set(False), table, mean.at[i].set(total / self.counts[i])
-
-        return lax.while_loop(lambda c: c[0].any(), one, (due, table, mean))[1:]
+        made: tuple[Any, Array] = fold(self, due, visit, (table, mean), mean.dtype)
+        return made
 
     def full(self, X: Array) -> Array:
         """(v, n) gradients of the nodes' mean losses, ridge apart."""
         return self.refresh(None, jnp.zeros_like(X), X, jnp.ones(X.shape[0], bool))[1]
 
+    def node_means(self, X: Array, each: Callable[[Part, Array], Array]) -> Array:
+        """(v,) means over a node's samples of each(part, models) (c, T)."""
+
+        def visit(part: Part, total: Array) -> Array:
+            return part.place.add(total, each(part, part.of(X)).sum(1))
+
+        total = jnp.zeros(X.shape[0], X.dtype)
+        return fold(self, jnp.ones(X.shape[0], bool), visit, total, X.dtype) / self.counts
+
     def values(self, X: Array) -> Array:
         """(v,) mean losses, ridge included: what a function-value oracle tells."""
-
-        def node(i: Array) -> Array:
-            def visit(tile: Tile, total: Array) -> Array:
-                return total + jnp.where(tile.fresh, self.tile_values(tile, X[i]), 0).sum()
-
-            return self.sweep(i, visit, jnp.zeros((), X.dtype)) / self.counts[i]
-
-        return lax.map(node, jnp.arange(X.shape[0])) + 0.5 * (X * self.ridge(X)).sum(1)
-
-    def tile_values(self, tile: Tile, x: Array) -> Array:
-        if self.loss.linear:
-            each = self.loss.value(self.tile_margins(tile, x), tile.y)
-        else:
-            d = tile.rows.dense().astype(x.dtype)
-            each = jax.vmap(self.loss.fn, (None, 0, 0))(x, d, tile.y)
-        return each if tile.scale is None else each * tile.scale
+        means = self.node_means(X, lambda part, models: part.values(self, models))
+        return means + 0.5 * (X * self.ridge(X)).sum(1)
 
     # --- models ----------------------------------------------------------------------------------
 
@@ -234,8 +189,3 @@ def choose(words: Array, counts: Array) -> tuple[Array, Array]:
         return chosen.at[:, j].set(jnp.where(j < size, new, chosen[:, 0]))
 
     return lax.fori_loop(0, b, add, jnp.full((v, b), -1, jnp.int64)), size
-
-
-def match(a: Array, like: Array) -> Array:
-    """a with trailing axes of length one, so that it broadcasts against `like`."""
-    return a.reshape(a.shape + (1,) * (like.ndim - a.ndim))

@@ -40,15 +40,22 @@ class Smooth:
         return np.sum(parts, axis=0) + self.ridge(x)
 
     def node_gradients(self, x: np.ndarray) -> np.ndarray:
-        weight = self.weight * self.problem.nodes
-        out = []
-        for i in range(self.problem.nodes):
-            own = self.problem.own(i)
-            step = self.chunks[0].stop
-            cuts = [slice(a, min(a + step, own.stop)) for a in range(own.start, own.stop, step)]
-            parts = over(cuts, lambda c: self._part(x, c, weight[c]))
-            out.append(np.sum(parts, axis=0) + self.ridge(x))
-        return np.array(out)
+        problem = self.problem
+        first, weight = problem.shards.first, self.weight * problem.nodes
+
+        def part(c: slice) -> tuple[int, np.ndarray]:
+            """Of the nodes with samples in this chunk, and the first of them."""
+            end = min(c.stop, problem.shards.samples)
+            low, high = np.searchsorted(first, [c.start, end - 1], side="right") - 1
+            if low == high:
+                return low, self._part(x, c, weight[c])[None]
+            starts = np.append(np.maximum(first[low : high + 1], c.start), end) - c.start
+            return low, self._parts(x, c, weight[c], starts)
+
+        total = np.zeros((problem.nodes, problem.size))
+        for low, sums in over(self.chunks, part):
+            total[low : low + len(sums)] += sums
+        return total + self.ridge(x)
 
     def value(self, x: np.ndarray) -> float:
         def part(c: slice) -> float:
@@ -118,6 +125,22 @@ class Smooth:
         s = (s.T * weight).T
         flat = np.asarray((X.T @ s).T).ravel()
         return np.append(flat, s.sum(0)) if self.problem.free else flat
+
+    def _parts(self, x: np.ndarray, c: slice, weight: np.ndarray, starts: np.ndarray) -> np.ndarray:
+        """As `_part`, one row for each stretch of samples between two of `starts`."""
+        X = self._rows(c)
+        s = np.asarray(slopes(self.problem.loss, *self._at(x, c, X)))
+        rows = np.arange(len(weight))
+
+        def added(weight: np.ndarray, Y: Any) -> np.ndarray:
+            by_node = sp.csr_array((weight, rows, starts), shape=(len(starts) - 1, len(rows)))
+            return dense(by_node @ Y)
+
+        if not self.problem.loss.linear:
+            return added(weight, s)
+        each = s.reshape(len(s), -1)  # (rows, outputs)
+        flat = np.hstack([added(weight * along, X) for along in each.T])
+        return np.hstack([flat, added(weight, each)]) if self.problem.free else flat
 
     def _at(self, x: np.ndarray, c: slice, X: Any) -> tuple[np.ndarray, ...]:
         """What the loss of these samples, with their rows X, at x depends on."""

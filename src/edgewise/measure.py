@@ -5,9 +5,10 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 
-from edgewise.block import Block, Tile
+from edgewise.block import Block
+from edgewise.passes import Part
 
 
 class Target(NamedTuple):
@@ -82,17 +83,12 @@ def divergences(p: Block, X: Array, target: Target) -> Array:
         change = p.values(X) - p.values(star) - 0.5 * (X * p.ridge(X) - star * p.ridge(star)).sum(1)
         return change - (data * apart).sum(1) + ridge
 
-    def node(i: Array) -> Array:
-        def visit(tile: Tile, total: Array) -> Array:
-            each = p.loss.divergence(
-                p.tile_margins(tile, X[i]), tile.y, p.tile_margins(tile, target.x)
-            )
-            each = each if tile.scale is None else each * tile.scale
-            return total + jnp.where(tile.fresh, each, 0).sum()
+    def each(part: Part, models: Array) -> Array:
+        star = jnp.broadcast_to(target.x, models.shape)
+        at, y = part.margins(p, star), part.y
+        return part.weighed(p.loss.divergence(part.margins(p, models), y, at))
 
-        return p.sweep(i, visit, jnp.zeros((), X.dtype)) / p.counts[i]
-
-    return lax.map(node, jnp.arange(X.shape[0])) + ridge
+    return p.node_means(X, each) + ridge
 
 
 def whole_residual(p: Block, x: Array, sample_smoothness: Array) -> Array:

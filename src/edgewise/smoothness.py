@@ -1,7 +1,7 @@
 """How curved the losses are, from each node's own data: what every step rule starts from."""
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 POWER_ITERATIONS = 20
 SAFETY = 1.05  # power iteration comes from below
 CURVED_SAMPLES = 16  # per node, to guess at a custom loss
+CURVED_NODES = 64  # at a time
+MANY_NODES = 256  # from here on small nodes go together, as one block-diagonal matrix
+GROUP_NUMBERS = 1 << 19  # of such a matrix
 
 
 class Smoothness:
@@ -23,7 +26,7 @@ class Smoothness:
 
     def __init__(self, problem: "Problem") -> None:
         self._problem = problem
-        self.counts = problem.counts
+        self.counts, self.nodes = problem.counts, problem.nodes
         self.size = problem.size
         self.ridge = float(problem.loss.ridge)
 
@@ -45,7 +48,11 @@ class Smoothness:
         problem = self._problem
         if not problem.loss.linear:
             return self.sample
-        tops = np.array(over(range(problem.nodes), self._top))
+        small = problem.shards.samples * problem.shards.features <= GROUP_NUMBERS // 16 * self.nodes
+        if self.nodes >= MANY_NODES and small:
+            tops = np.concatenate(over(self._groups(), self._tops))
+        else:
+            tops = np.array(over(range(self.nodes), self._top))
         return lifted(
             np.minimum(SAFETY * problem.loss.curvature() * tops + self.ridge, self.sample)
         )
@@ -76,6 +83,37 @@ class Smoothness:
                 break
         return top
 
+    def _groups(self) -> list[slice]:
+        """Consecutive nodes, with GROUP_NUMBERS numbers at a time where one has not more alone."""
+        shards = self._problem.shards
+        reached = (shards.first + shards.counts) * shards.features // GROUP_NUMBERS
+        cuts = np.flatnonzero(np.diff(reached)) + 1
+        return [slice(a, b) for a, b in zip([0, *cuts], [*cuts, self.nodes], strict=True)]
+
+    def _tops(self, nodes: slice) -> np.ndarray:
+        """`_top` of each of these nodes: a product with all their data is one with a matrix whose
+        blocks are theirs."""
+        problem, extra = self._problem, int(self._problem.intercept)
+        counts, first = self.counts[nodes], int(problem.shards.first[nodes.start])
+        own = slice(first, first + int(counts.sum()))
+        X = sp.csr_array(problem.shards.X[own])
+        if extra:
+            X = sp.hstack([X, sp.csr_array(np.ones((X.shape[0], 1)))], format="csr")
+        m, width = len(counts), X.shape[1]
+        block = np.repeat(np.repeat(np.arange(m), counts), np.diff(X.indptr))
+        shape = (X.shape[0], m * width)
+        D = sp.csr_array((X.data, block * width + X.indices, X.indptr), shape=shape)
+        weight = 1 / np.repeat(counts, counts)
+        weight = weight if problem.scale is None else weight * problem.scale[own]
+        start = [np.random.default_rng(i) for i in range(nodes.start, nodes.stop)]
+        V = np.array([rng.standard_normal(width) for rng in start])
+        tops = np.linalg.norm(V, axis=1)
+        for _ in range(POWER_ITERATIONS):
+            V = V / np.maximum(tops, 1e-300)[:, None]
+            V = (D.T @ (weight * (D @ V.ravel()))).reshape(m, width)
+            tops = np.linalg.norm(V, axis=1)
+        return tops
+
     @cached_property
     def _custom(self) -> np.ndarray:
         loss, problem = self._problem.loss, self._problem
@@ -99,20 +137,27 @@ class Smoothness:
         out = np.zeros(problem.nodes)
         with jax.enable_x64(True):
             many = jax.jit(jax.vmap(curve))
-            for i in range(problem.nodes):
-                at = rng.choice(
-                    np.arange(problem.counts[i]) + problem.shards.first[i], CURVED_SAMPLES
-                )
-                d = problem.shards.X[at]
-                d = d.toarray() if sp.issparse(d) else d
-                points = rng.standard_normal((2, len(at), problem.size))
-                points[0, ::2] = 0  # half of them where runs begin
+            for begin in range(0, self.nodes, CURVED_NODES):
+                nodes = range(begin, min(begin + CURVED_NODES, self.nodes))
+                drawn = [self._points(i, rng) for i in nodes]
+                at = np.concatenate([at for at, _ in drawn])
+                points = np.concatenate([x for _, x in drawn], axis=1)
+                rows: Any = problem.shards.X[at]
+                d = rows.toarray() if isinstance(rows, sp.csr_array) else rows
                 weight = 1.0 if problem.scale is None else problem.scale[at]
                 tops = np.asarray(
                     many(points[0], points[1], np.asarray(d, float), problem.labels[at])
                 )
-                out[i] = (tops * weight).max()
+                out[begin : nodes.stop] = (tops * weight).reshape(len(nodes), -1).max(1)
         return SAFETY * out
+
+    def _points(self, i: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Samples of node i, and for each where to look at its curve and in which direction."""
+        own = np.arange(self.counts[i]) + self._problem.shards.first[i]
+        at = rng.choice(own, CURVED_SAMPLES)
+        points = rng.standard_normal((2, len(at), self.size))
+        points[0, ::2] = 0  # half of them where runs begin
+        return at, points
 
 
 def lifted(L: np.ndarray) -> np.ndarray:
