@@ -27,7 +27,7 @@ def row_dot(a: Array, b: Array, stretches: int = 16) -> Array:
     """
     length = a.shape[-1]
     width = length // stretches
-    if width < 8:
+    if width < 8 or jax.default_backend() != "cpu":
         return (a * b).sum(-1)
     parts = [
         a[..., i * width : (i + 1) * width] * b[..., i * width : (i + 1) * width]
@@ -77,22 +77,26 @@ class Dense:
 
 
 class SparseSlab(NamedTuple):
-    values: Array  # (W,) entries, zero where they belong to other rows
-    columns: Array  # (W,)
-    rows: Array  # (W,) row within the slab
+    values: Array  # (G, g) entries, zero where they belong to other rows
+    columns: Array  # (G, g)
+    rows: Array  # (G,) row within the slab
     shape: tuple[int, int]
 
     def dot(self, w: Array) -> Array:
-        products = self.values * w[..., self.columns]  # (W,) or (C, W)
-        return jax.ops.segment_sum(products.T, self.rows, self.shape[0])
+        parts = (self.values * w[..., self.columns]).sum(-1)  # (G,) or (C, G)
+        return jax.ops.segment_sum(parts.T, self.rows, self.shape[0])
 
     def spread(self, s: Array) -> Array:
-        out = jnp.zeros((self.shape[1], *s.shape[1:]), s.dtype)
         entries = self.values.astype(s.dtype)
-        return out.at[self.columns].add((entries * s[self.rows].T).T).T
+        if s.ndim == 1:
+            out = jnp.zeros(self.shape[1], s.dtype)
+            return out.at[self.columns].add(entries * s[self.rows, None])
+        out = jnp.zeros((self.shape[1], s.shape[1]), s.dtype)
+        return out.at[self.columns].add(entries[..., None] * s[self.rows, None]).T
 
     def dense(self) -> Array:
-        return jnp.zeros(self.shape, self.values.dtype).at[self.rows, self.columns].add(self.values)
+        out = jnp.zeros(self.shape, self.values.dtype)
+        return out.at[self.rows[:, None], self.columns].add(self.values)
 
 
 class Taken(NamedTuple):
@@ -100,24 +104,30 @@ class Taken(NamedTuple):
     columns: Array  # (v, b, w)
 
 
-@pytree("tile", "width", "tile_entries", "features")
+@pytree("tile", "width", "tile_groups", "features")
 class Sparse:
-    values: Any  # (M,) entries, row after row
-    columns: Any  # (M,)
-    row_of: Any  # (M,) which row an entry belongs to
-    starts: Any  # (N + 1,) where each row begins
+    """Entries lie row after row in groups of g: sums over a group are vector operations, and only
+    one number per group, not per entry, is then added up by row."""
+
+    values: Any  # (M, g) entries, zero beyond a row's own
+    columns: Any  # (M, g)
+    row_of: Any  # (M,) which row a group belongs to
+    starts: Any  # (N + 1,) where each row's groups begin
     tile: int
-    width: int  # the most entries of one row
-    tile_entries: int  # the most entries of `tile` consecutive rows
+    width: int  # the most entries of one row, its groups filled up
+    tile_groups: int  # the most groups of `tile` consecutive rows
     features: int
 
     def take(self, at: Array) -> Taken:
         begin, end = self.starts[at], self.starts[at + 1]
-        where = begin[..., None] + jnp.arange(self.width)
+        groups = self.width // self.values.shape[1]
+        where = begin[..., None] + jnp.arange(groups, dtype=begin.dtype)
         live = where < end[..., None]
         where = jnp.where(live, where, 0)
-        values = jnp.where(live, self.values.at[where].get(mode="promise_in_bounds"), 0)
-        return Taken(values, self.columns.at[where].get(mode="promise_in_bounds"))
+        values = self.values.at[where].get(mode="promise_in_bounds")
+        columns = self.columns.at[where].get(mode="promise_in_bounds")
+        flat = (*at.shape, -1)
+        return Taken(jnp.where(live[..., None], values, 0).reshape(flat), columns.reshape(flat))
 
     def dot(self, taken: Taken, W: Array) -> Array:
         def one(w: Array, columns: Array, values: Array) -> Array:
@@ -126,13 +136,12 @@ class Sparse:
         return jax.vmap(one)(W, taken.columns, taken.values)
 
     def spread(self, taken: Taken, s: Array) -> Array:
-        node = jnp.arange(s.shape[0])[:, None, None]
-        if s.ndim == 2:
-            out = jnp.zeros((s.shape[0], self.features), s.dtype)
-            return out.at[node, taken.columns].add(s[..., None] * taken.values)
-        out = jnp.zeros((s.shape[0], self.features, s.shape[2]), s.dtype)
-        entries = s[:, :, None, :] * taken.values[..., None]
-        return out.at[node, taken.columns].add(entries).swapaxes(1, 2)
+        def one(columns: Array, values: Array, s: Array) -> Array:
+            out = jnp.zeros((self.features, *s.shape[1:]), s.dtype)
+            values = values if s.ndim == 1 else values[..., None]
+            return out.at[columns].add(values * s[:, None]).T  # (p,) or (C, p)
+
+        return jax.vmap(one)(taken.columns, taken.values, s)
 
     def dense(self, taken: Taken) -> Array:
         v, b, _ = taken.values.shape
@@ -141,15 +150,15 @@ class Sparse:
         return out.at[node, sample, taken.columns].add(taken.values)
 
     def slab(self, start: Array) -> SparseSlab:
-        begin = jnp.minimum(self.starts[start], self.values.shape[0] - self.tile_entries)
-        cut = [
-            lax.dynamic_slice_in_dim(a, begin, self.tile_entries)
+        begin = jnp.minimum(self.starts[start], self.values.shape[0] - self.tile_groups)
+        values, columns, row_of = (
+            lax.dynamic_slice_in_dim(a, begin, self.tile_groups)
             for a in (self.values, self.columns, self.row_of)
-        ]
-        rows = cut[2] - start
+        )
+        rows = row_of - start
         live = (rows >= 0) & (rows < self.tile)
-        values = jnp.where(live, cut[0], 0)
-        return SparseSlab(values, cut[1], jnp.where(live, rows, 0), (self.tile, self.features))
+        values = jnp.where(live[:, None], values, 0)
+        return SparseSlab(values, columns, jnp.where(live, rows, 0), (self.tile, self.features))
 
 
 Rows = Dense | Sparse
@@ -165,19 +174,34 @@ def make_rows(X: Any, largest_count: int, dtype: Any, numbers_per_row: int) -> R
     kind = np.dtype(dtype) if np.dtype(dtype).itemsize < kind.itemsize else kind
     if not isinstance(X, sp.csr_array):
         return Dense(jax.device_put(np.asarray(X, kind), may_alias=True), tile)
-    lengths = np.diff(X.indptr)
+    return make_sparse(X, tile, kind)
+
+
+def make_sparse(X: sp.csr_array, tile: int, kind: np.dtype[Any]) -> Sparse:
     if X.nnz == 0:  # one stored zero keeps every shape below positive
         X = sp.csr_array(([0.0], ([0], [0])), shape=X.shape)
-        lengths = np.diff(X.indptr)
-    ends = X.indptr[tile:] - X.indptr[: X.shape[0] + 1 - tile]
-    index = np.int32 if X.nnz < 2**31 else np.int64
+    lengths = np.diff(X.indptr)
+    g = group_size(lengths)
+    groups = -(-lengths // g)
+    starts = np.concatenate([[0], np.cumsum(groups, dtype=np.int64)])
+    slot = np.arange(X.nnz) + np.repeat(starts[:-1] * g - X.indptr[:-1], lengths)
+    values = np.zeros(starts[-1] * g, kind)
+    values[slot] = X.data
+    columns = np.repeat(X.indices[X.indptr[1:] - 1], groups * g)  # a row's last fills its groups up
+    columns[slot] = X.indices
     return Sparse(
-        jnp.asarray(X.data, kind),
-        jnp.asarray(X.indices, np.int32),
-        jnp.asarray(np.repeat(np.arange(X.shape[0]), lengths), np.int32),
-        jnp.asarray(X.indptr, index),
+        jnp.asarray(values.reshape(-1, g)),
+        jnp.asarray(columns.reshape(-1, g), np.int32),
+        jnp.asarray(np.repeat(np.arange(X.shape[0], dtype=np.int32), groups)),
+        jnp.asarray(starts, np.int32 if len(values) < 2**31 else np.int64),
         tile,
-        int(lengths.max()),
-        int(ends.max()),
+        int(groups.max()) * g,
+        int((starts[tile:] - starts[: X.shape[0] + 1 - tile]).max()),
         X.shape[1],
     )
+
+
+def group_size(lengths: np.ndarray) -> int:
+    """Entries to a group: as many as a vector register or two hold, where rows are long enough
+    that filling the last group of each up costs little memory."""
+    return next((g for g in (8, 4, 2) if (-lengths % g).sum() <= lengths.sum() / 4), 1)
