@@ -19,6 +19,7 @@ from edgewise.gauge import Gauge, ShiftingGauge
 from edgewise.graph import Graph
 from edgewise.interrupt import deferred_interrupt
 from edgewise.methods import make
+from edgewise.native import simulator
 from edgewise.network.sharded import HostGauge, ShardedSimulator, choose_devices
 from edgewise.network.simulated import Simulator
 from edgewise.network.simulated_faults import FaultySimulator
@@ -155,7 +156,7 @@ class Run:
         elif faults is not None:
             self.simulator = FaultySimulator(problem, graph, method, seed, dtype, faults)
         else:
-            self.simulator = Simulator(problem, graph, method, seed, dtype)
+            self.simulator = simulator(problem, graph, method, seed, dtype)
         self.method = self.simulator.method
         X, D = self.starting_models(X0), starting_duals(duals, problem)
         self.carry = self.simulator.start(X, D)

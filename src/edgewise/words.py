@@ -9,13 +9,13 @@ from jax.extend.random import threefry_2x32
 def draw(seed: Array, ids: Array, rounds: Array, words: int) -> Array:
     """(rounds, v, words) 32-bit words."""
     i, r = jnp.broadcast_arrays(ids[None].astype(jnp.uint32), rounds[:, None].astype(jnp.uint32))
-    halves: list[Array] = []
-    for j in range(-(-words // 2)):
+
+    def pair(j: Array) -> Array:
         key = jax.random.key_data(jax.random.fold_in(seed, j))
-        halves.extend(threefry_2x32(key, jnp.stack([i, r])))
-    if not halves:
-        return jnp.zeros((*i.shape, 0), jnp.uint32)
-    return jnp.stack(halves[:words], -1)
+        return jnp.stack(threefry_2x32(key, jnp.stack([i, r])))
+
+    pairs = jax.vmap(pair)(jnp.arange(-(-words // 2)))
+    return jnp.moveaxis(pairs.reshape(-1, *i.shape)[:words], 0, -1)
 
 
 draw_words = jax.jit(draw, static_argnums=3)

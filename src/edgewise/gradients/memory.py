@@ -7,6 +7,7 @@ from jax import Array
 
 from edgewise.block import Block, Pick, match
 from edgewise.errors import MethodError, whole_number
+from edgewise.network.wires import solid
 
 
 class Batched:
@@ -31,6 +32,31 @@ class Memory(NamedTuple):
     extra: Any = ()
 
 
+class Draw(NamedTuple):
+    """A gradient in parts: sum_q slopes_q d_q + base, ridge apart."""
+
+    pick: Pick
+    slopes: Array  # (v, b) what has changed since they were remembered, times the samples' shares
+    base: Array  # (v, n) the mean gradient remembered, as in the memory that comes with this
+    part: Any = None  # (v, 1) of the sum, to be added to the remembered mean; or None, and then no
+    new: Any = None  # (v, b) slopes, to be remembered
+
+
+class Sampled(Batched):
+    """An estimator whose gradient is a `Draw`: engines may put it together as suits them."""
+
+    def draw(self, p: Block, X: Array, m: Memory, words: Array) -> tuple[Draw, Memory]:
+        raise NotImplementedError
+
+    def __call__(self, p: Block, X: Array, m: Memory, words: Array) -> tuple[Array, Memory]:
+        draw, m = self.draw(p, X, m, words)
+        moved = p.spread(draw.pick, draw.slopes)
+        if draw.part is not None:
+            table = m.table.at[draw.pick.at].set(draw.new, mode="promise_in_bounds")
+            m = m._replace(table=table, mean=m.mean + draw.part * moved)
+        return moved + draw.base + p.ridge(X), m
+
+
 def remember(p: Block, X: Array, keep_table: bool) -> Memory:
     """A full pass at X over all nodes, with a table of slopes or with a snapshot of X."""
     shape: tuple[int, ...] = p.labels.shape
@@ -47,10 +73,13 @@ def remember(p: Block, X: Array, keep_table: bool) -> Memory:
     return retake(p, empty, X, jnp.ones(X.shape[0], bool))
 
 
-def retake(p: Block, m: Memory, X: Array, due: Array) -> Memory:
-    """Take the slopes anew at X at the nodes that are due: K_i calls each."""
+def retake(p: Block, m: Memory, X: Any, due: Array) -> Memory:
+    """Take the slopes anew at X (as `Block.refresh` has it) at the nodes that are due: K_i calls
+    each."""
     table, mean = p.refresh(m.table, m.mean, X, due)
-    snapshot = None if m.snapshot is None else jnp.where(due[:, None], X, m.snapshot)
+    snapshot = m.snapshot
+    if snapshot is not None:
+        snapshot = jnp.where(due[:, None], X(lambda a: a) if callable(X) else X, snapshot)
     calls = m.calls + jnp.where(due, p.counts, 0)
     return m._replace(table=table, mean=mean, snapshot=snapshot, calls=calls)
 
@@ -60,7 +89,14 @@ def change(p: Block, m: Memory, X: Array, pick: Pick) -> tuple[Array, Array]:
     new = p.slopes(pick, X)
     if m.table is None:
         return new, new - p.slopes(pick, m.snapshot)
-    return new, new - m.table.at[pick.at].get(mode="promise_in_bounds")
+    return new, new - entries(m.table, pick.at)
+
+
+@solid
+def entries(table: Array, at: Array) -> Array:
+    """As one value: read again wherever it is used, it would keep the old table from being
+    overwritten in place."""
+    return table.at[at].get(mode="promise_in_bounds")
 
 
 def weighted(pick: Pick, s: Array) -> Array:

@@ -3,13 +3,13 @@ import numpy as np
 from jax import Array
 
 from edgewise.block import Block
-from edgewise.gradients.memory import Batched, Memory, change, remember, retake, weighted
+from edgewise.gradients.memory import Draw, Memory, Sampled, change, remember, retake, weighted
 from edgewise.pytree import pytree
 from edgewise.smoothness import Smoothness
 
 
 @pytree("batch", "length")
-class PlainSVRG(Batched):
+class PlainSVRG(Sampled):
     """Johnson, Zhang 2013, as in GT-SVRG: every `length` calls (default 2 K_i) the snapshot becomes
     the iterate itself, not a mean. Two calls per sample and step, K_i per epoch."""
 
@@ -26,9 +26,9 @@ class PlainSVRG(Batched):
         done = jnp.zeros_like(p.counts)
         return remember(p, X, keep_table=p.loss.linear)._replace(extra=done)
 
-    def __call__(self, p: Block, X: Array, m: Memory, words: Array) -> tuple[Array, Memory]:
+    def draw(self, p: Block, X: Array, m: Memory, words: Array) -> tuple[Draw, Memory]:
         over = m.extra >= (2 * p.counts if self.length is None else self.length)
         m = retake(p, m, X, over)._replace(extra=jnp.where(over, 0, m.extra) + 1)
         pick = p.pick(words)
-        G = p.spread(pick, weighted(pick, change(p, m, X, pick)[1])) + m.mean + p.ridge(X)
-        return G, m._replace(calls=m.calls + 2 * pick.batch)
+        slopes = weighted(pick, change(p, m, X, pick)[1])
+        return Draw(pick, slopes, m.mean), m._replace(calls=m.calls + 2 * pick.batch)

@@ -2,13 +2,13 @@ import numpy as np
 from jax import Array
 
 from edgewise.block import Block
-from edgewise.gradients.memory import Batched, Memory, change, remember, weighted
+from edgewise.gradients.memory import Draw, Memory, Sampled, change, remember, weighted
 from edgewise.pytree import pytree
 from edgewise.smoothness import Smoothness
 
 
 @pytree("batch")
-class SAGA(Batched):
+class SAGA(Sampled):
     """Defazio, Bach, Lacoste-Julien 2014: remembers every sample's last slope.
 
     g = grad f(x, k) - grad f(x_k, k) + mean_j grad f(x_j, j), then x_k <- x, for `batch` samples k
@@ -27,11 +27,9 @@ class SAGA(Batched):
     def init(self, p: Block, X: Array) -> Memory:
         return remember(p, X, keep_table=True)
 
-    def __call__(self, p: Block, X: Array, m: Memory, words: Array) -> tuple[Array, Memory]:
+    def draw(self, p: Block, X: Array, m: Memory, words: Array) -> tuple[Draw, Memory]:
         pick = p.pick(words)
         new, delta = change(p, m, X, pick)
-        moved = p.spread(pick, weighted(pick, delta))
-        table = m.table.at[pick.at].set(new, mode="promise_in_bounds")
         part = (pick.batch / p.counts).astype(X.dtype)[:, None]
-        after = m._replace(table=table, mean=m.mean + part * moved, calls=m.calls + pick.batch)
-        return moved + m.mean + p.ridge(X), after
+        draw = Draw(pick, weighted(pick, delta), m.mean, part, new)
+        return draw, m._replace(calls=m.calls + pick.batch)

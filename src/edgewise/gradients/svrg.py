@@ -7,7 +7,7 @@ from jax import Array
 
 from edgewise.block import Block, match
 from edgewise.errors import MethodError, whole_number
-from edgewise.gradients.memory import Batched, Memory, change, remember, retake, weighted
+from edgewise.gradients.memory import Draw, Memory, Sampled, change, remember, retake, weighted
 from edgewise.pytree import pytree
 from edgewise.rows import row_dot
 from edgewise.smoothness import Smoothness
@@ -27,7 +27,7 @@ class Journey(NamedTuple):
 
 
 @pytree("batch", "first", "longest", "stop")
-class SVRG(Batched):
+class SVRG(Sampled):
     """SVRG++ (Allen-Zhu, Yuan 2016): epochs that double, each around a fixed snapshot s.
 
     g = grad f(x, k) - grad f(s, k) + grad f(s). After m iterates the snapshot becomes their mean
@@ -64,17 +64,17 @@ class SVRG(Batched):
         epoch = Epoch(-X, jnp.full_like(p.counts, -1), length, journey)
         return remember(p, X, keep_table=p.loss.linear)._replace(extra=epoch)
 
-    def __call__(self, p: Block, X: Array, m: Memory, words: Array) -> tuple[Array, Memory]:
+    def draw(self, p: Block, X: Array, m: Memory, words: Array) -> tuple[Draw, Memory]:
         e: Epoch = m.extra
         total, done = e.total + X, e.done + 1
-        mean = total / jnp.maximum(done, 1).astype(X.dtype)[:, None]
+        most = jnp.maximum(done, 1).astype(X.dtype)[:, None]
         over = done >= e.length
         if self.stop:
             journey, lost = self.travel(X, e.journey)
             over |= (done >= self.shortest(p)) & lost
             fresh = Journey(X, X, jnp.zeros_like(journey.path))
             journey = jax.tree.map(lambda a, b: jnp.where(match(over, a), a, b), fresh, journey)
-        m = retake(p, m, mean, over)
+        m = retake(p, m, lambda of: of(total) / of(most), over)
         longest = 2 * p.counts if self.longest is None else self.longest
         m = m._replace(
             extra=Epoch(
@@ -85,8 +85,8 @@ class SVRG(Batched):
             )
         )
         pick = p.pick(words)
-        G = p.spread(pick, weighted(pick, change(p, m, X, pick)[1])) + m.mean + p.ridge(X)
-        return G, m._replace(calls=m.calls + 2 * pick.batch)
+        slopes = weighted(pick, change(p, m, X, pick)[1])
+        return Draw(pick, slopes, m.mean), m._replace(calls=m.calls + 2 * pick.batch)
 
     def shortest(self, p: Block) -> Array:
         first = jnp.maximum(p.counts // 4, 1) if self.first is None else self.first

@@ -70,6 +70,10 @@ class PrimalDual:
         return ("rho",) if self.form == "node" else ("each",)
 
     @property
+    def sends_state(self) -> tuple[str, ...]:
+        return ("X",) if self.form == "node" else ()
+
+    @property
     def words(self) -> int:
         return int(self.gradient.words)
 
@@ -102,7 +106,7 @@ class PrimalDual:
             u = S + s.R
             X = p.penalty.prox(s.X + gamma * (u - G), gamma)
             R = degree * (X - s.X) - u
-            return NodeState(X, S, R, jnp.full_like(s.gain, 2), memory), (X,)
+            return NodeState(X, S, R, jnp.minimum(2 * s.gain, 2), memory), (X,)
         heard = inbox[0]
         X = p.penalty.prox(gamma * (s.X / self.eta - G + p.links.gather(heard, len(s.X))), gamma)
         return EdgeState(X, memory), (2 * p.links.rho[:, None] * X[p.links.owner] - heard,)

@@ -76,8 +76,7 @@ class Crossing(NamedTuple):
         weight, pool = getattr(links, kind), self.vectors.pool(sent)
         if self.neighbours is None:
             return pull_edges(pool, links.owner, self.other, weight)[: sent.shape[0]]
-        padded = weight.at[links.slots].get(mode="fill", fill_value=0)
-        return pull_pool(sent, pool, self.neighbours, padded)
+        return pull_pool(sent, pool, self.neighbours, links.row(kind))
 
     def rows(self, hears: tuple[str, ...]) -> int:
         """Vectors that a device sends to others in a round."""

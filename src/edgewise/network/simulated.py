@@ -25,12 +25,21 @@ def run_rounds(
     """noise (steps, phases, v, words): a round per phase, many steps in one program. `fresh` holds
     (rows, labels) per step where samples come from a stream, else nothing."""
 
+    p = p._replace(links=p.links.ready(method.hears))
+    again = getattr(method, "sends_state", ())  # not carried twice: it would be copied every round
+
     def body(carry: Any, now: tuple[Array, Any]) -> tuple[Any, None]:
         words, samples = now
         here = p if samples is None else p._replace(rows=samples[0], labels=samples[1])
-        return one_step(method, network, here, carry, words), None
+        state, outbox = one_step(method, network, here, whole(*carry), words)
+        return (state, () if again else outbox), None
 
-    return lax.scan(body, carry, (noise, fresh), unroll=unroll)[0]
+    def whole(state: Any, outbox: Any) -> Any:
+        return state, tuple(getattr(state, name) for name in again) or outbox
+
+    state, outbox = carry
+    start = (state, () if again else outbox)
+    return whole(*lax.scan(body, start, (noise, fresh), unroll=unroll)[0])
 
 
 def one_step(method: Any, network: Perfect, p: Block, carry: Any, words: Array) -> Any:
@@ -113,7 +122,10 @@ class Simulator:
             self.tap = Tap(problem.stream, method.gradient.batch, seed)
         on_cpu = jax.default_backend() == "cpu"
         self.options = CPU_OPTIONS if on_cpu else {}
-        self.unroll = (1 if "each" in method.hears else 2) if on_cpu else 8
+        self.unroll = 8
+        if on_cpu:  # two spare copies of the state, but cost one of what is kept for each sample
+            much_data = len(problem.labels) > 4 * problem.nodes * problem.size
+            self.unroll = 1 if much_data or "each" in method.hears else 2
 
     def lay_out(self, weights: dict[str, np.ndarray]) -> None:
         """Put the nodes' data, and the wires between them, where they are to be used."""

@@ -72,8 +72,7 @@ class Perfect(NamedTuple):
         weight = getattr(links, kind)
         if self.neighbours is None:
             return pull_edges(sent, links.owner, self.other, weight)
-        padded = weight.at[links.slots].get(mode="fill", fill_value=0)
-        return pull_slots(sent, self.neighbours, padded)
+        return pull_slots(sent, self.neighbours, links.row(kind))
 
 
 def connect(graph: Graph, weights: dict[str, np.ndarray], dtype: Any) -> tuple[Links, Perfect]:

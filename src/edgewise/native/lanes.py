@@ -1,0 +1,183 @@
+"""Vectors of numbers for Numba: values that stay in registers.
+
+Loops over slices of arrays vectorise too, but load and store every intermediate result and check
+for overlaps before each loop: three times slower where neighbours are summed. What is written with
+these runs on plain numbers too, which do the columns that fill no vector; `like` says which.
+"""
+
+# mypy: ignore-errors
+# (Numba has types of its own.)
+import operator
+
+from llvmlite import ir
+from numba import types
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import intrinsic, lower_builtin, models, register_model
+
+WIDTH = 32  # four of the widest registers, so that sums need not wait for each other
+FLAGS = ("contract", "nsz")
+FLOATS = {32: ir.FloatType(), 64: ir.DoubleType()}
+
+
+class Lanes(types.Type):
+    """WIDTH numbers of so many bits."""
+
+    def __init__(self, bits):
+        self.bitwidth = bits
+        super().__init__(name=f"Lanes{bits}")
+
+
+LANES = {bits: Lanes(bits) for bits in FLOATS}
+
+
+def machine_type(kind):
+    number = FLOATS[kind.bitwidth]
+    return ir.VectorType(number, WIDTH) if isinstance(kind, Lanes) else number
+
+
+@register_model(Lanes)
+class LanesModel(models.PrimitiveModel):
+    def __init__(self, manager, kind):
+        super().__init__(manager, kind, machine_type(kind))
+
+
+def arithmetic(function, instruction):
+    @infer_global(function)
+    class Typing(AbstractTemplate):
+        def generic(self, args, kws):
+            if len(args) == 2 and isinstance(args[0], Lanes) and args[0] == args[1]:
+                return signature(args[0], *args)
+            return None
+
+    @lower_builtin(function, Lanes, Lanes)
+    def lower(context, builder, signature, args):
+        return getattr(builder, instruction)(*args, flags=FLAGS)
+
+
+arithmetic(operator.add, "fadd")
+arithmetic(operator.iadd, "fadd")
+arithmetic(operator.sub, "fsub")
+arithmetic(operator.mul, "fmul")
+
+
+@intrinsic
+def count(context, like):
+    """How many numbers a value has."""
+
+    def code(context, builder, signature, args):
+        return ir.Constant(ir.IntType(64), WIDTH if isinstance(like, Lanes) else 1)
+
+    return types.int64(like), code
+
+
+@intrinsic
+def size(context, like):
+    """Bytes of one of its numbers."""
+
+    def code(context, builder, signature, args):
+        return ir.Constant(ir.IntType(64), like.bitwidth // 8)
+
+    return types.int64(like), code
+
+
+@intrinsic
+def get(context, address, like):
+    def code(context, builder, signature, args):
+        pointer = builder.inttoptr(args[0], machine_type(like).as_pointer())
+        return builder.load(pointer, align=like.bitwidth // 8)
+
+    return like(types.int64, like), code
+
+
+@intrinsic
+def put(context, address, value):
+    def code(context, builder, signature, args):
+        pointer = builder.inttoptr(args[0], machine_type(value).as_pointer())
+        builder.store(args[1], pointer, align=value.bitwidth // 8)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, value), code
+
+
+@intrinsic
+def every(context, number, like):
+    """The same number throughout."""
+
+    def code(context, builder, signature, args):
+        kind = machine_type(like)
+        one = args[0] if like.bitwidth == 64 else builder.fptrunc(args[0], FLOATS[32])
+        if not isinstance(like, Lanes):
+            return one
+        empty, index = ir.Constant(kind, ir.Undefined), ir.IntType(32)
+        first = builder.insert_element(empty, one, ir.Constant(index, 0))
+        spread = ir.Constant(ir.VectorType(index, WIDTH), [0] * WIDTH)
+        return builder.shuffle_vector(first, empty, spread)
+
+    return like(types.float64, like), code
+
+
+@intrinsic
+def widened(context, value, like):
+    """Numbers of 32 bits as 64, where that is what the others have."""
+
+    def code(context, builder, signature, args):
+        if value.bitwidth == like.bitwidth:
+            return args[0]
+        return builder.fpext(args[0], machine_type(like))
+
+    return like(value, like), code
+
+
+@intrinsic
+def clip(context, value, most):
+    """Within -most and most."""
+
+    def code(context, builder, signature, args):
+        value, most = args
+        least = builder.fneg(most)
+        risen = builder.select(builder.fcmp_ordered("<", value, least), least, value)
+        return builder.select(builder.fcmp_ordered(">", risen, most), most, risen)
+
+    return value(value, most), code
+
+
+@intrinsic
+def total(context, value):
+    """The sum of a value's numbers, in 64 bits."""
+
+    def code(context, builder, signature, args):
+        parts = args[0]
+        if value.bitwidth == 32:
+            wide = ir.VectorType(FLOATS[64], WIDTH) if isinstance(value, Lanes) else FLOATS[64]
+            parts = builder.fpext(parts, wide)
+        if not isinstance(value, Lanes):
+            return parts
+        index, width = ir.IntType(32), WIDTH
+        while width > 1:
+            width //= 2
+            kind = ir.VectorType(index, width)
+            low = ir.Constant(kind, list(range(width)))
+            high = ir.Constant(kind, list(range(width, 2 * width)))
+            parts = builder.fadd(
+                builder.shuffle_vector(parts, parts, low),
+                builder.shuffle_vector(parts, parts, high),
+            )
+        return builder.extract_element(parts, ir.Constant(index, 0))
+
+    return types.float64(value), code
+
+
+@intrinsic
+def lanes64(context):
+    def code(context, builder, signature, args):
+        return ir.Constant(machine_type(LANES[64]), ir.Undefined)
+
+    return LANES[64](), code
+
+
+@intrinsic
+def lanes32(context):
+    def code(context, builder, signature, args):
+        return ir.Constant(machine_type(LANES[32]), ir.Undefined)
+
+    return LANES[32](), code

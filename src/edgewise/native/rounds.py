@@ -1,0 +1,112 @@
+"""The compiled rounds, in place of the simulator's own."""
+
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from edgewise.block import Block
+from edgewise.native import kernels
+from edgewise.network.simulated import Simulator
+from edgewise.network.wires import Perfect
+from edgewise.penalties import L1, ElasticNet, SquaredL2
+from edgewise.pytree import pytree
+from edgewise.rows import Dense
+
+TARGET = "edgewise_round"
+
+
+@cache
+def register() -> None:
+    jax.ffi.register_ffi_target(TARGET, jax.ffi.pycapsule(kernels.handle.ctypes), platform="cpu")
+
+
+@cache
+def worker(kind: int, bits: int, row_bits: int) -> Any:
+    return kernels.worker(kind, bits, row_bits)
+
+
+@pytree("tile")
+class InPlace(Dense):
+    """Rows that are read where they lie, not gathered first."""
+
+    values: Any
+    tile: int
+    task: Any  # (2,) the worker for margins
+
+    def take(self, at: Array) -> Array:
+        return at
+
+    def dot(self, taken: Array, W: Array) -> Array:
+        pieces = -(-W.shape[1] // kernels.DOT_COLUMNS)
+        parts = jax.ShapeDtypeStruct((pieces, *taken.shape), jnp.float64)
+        sums = jax.ffi.ffi_call(TARGET, parts)(self.task, self.values, taken, W)
+        return sums.sum(0).astype(W.dtype)
+
+
+def run_rounds(
+    method: Any, network: Perfect, p: Block, carry: Any, noise: Array, tasks: Array, unroll: int
+) -> Any:
+    """As `simulated.run_rounds`; tasks (2, 2): workers for margins and for rounds."""
+    state, (sent,) = carry
+    node_form = method.form == "node"
+    p = p._replace(rows=InPlace(p.rows.values, p.rows.tile, tasks[0]))
+    first = jnp.searchsorted(p.links.owner, jnp.arange(len(p.ids) + 1)).astype(jnp.int32)
+    rho = p.links.rho.astype(jnp.float64)
+    gamma = 1 / (1 / method.eta + p.links.total)
+    threshold, shrink = soft(p.penalty.members[0], gamma)
+
+    def body(carry: Any, words: Array) -> tuple[Any, None]:
+        state, sent = carry
+        draw, memory = method.gradient.draw(p, state.X, state.memory, words[0])
+        part = jnp.zeros_like(gamma) if draw.part is None else draw.part
+        last = state.gain if node_form else 1 / method.eta
+        ridge = jnp.broadcast_to(p.loss.ridge, gamma.shape)
+        columns = (part, gamma, p.links.total, ridge, threshold, shrink, last)
+        of_node = jnp.concatenate(columns, 1).astype(jnp.float64)
+        here = (draw.slopes.astype(jnp.float64), of_node, first, network.other, rho, draw.base)
+        duals = (state.S, state.R) if node_form else (sent, network.reverse)
+        slopes = () if draw.part is None else (draw.new, memory.table)
+        args = (tasks[1], p.rows.values, draw.pick.at, state.X, *here, *duals, *slopes)
+        changed = [3, 9, 10, *([11] if node_form else []), *([13] if slopes else [])]
+        results = jax.ffi.ffi_call(
+            TARGET,
+            [jax.ShapeDtypeStruct(args[k].shape, args[k].dtype) for k in changed],
+            input_output_aliases={k: at for at, k in enumerate(changed)},
+        )(*args)
+        new = dict(zip(changed, results, strict=True))
+        memory = memory._replace(mean=new[9], table=new.get(13, memory.table))
+        if not node_form:
+            return (state._replace(X=new[3], memory=memory), new[10]), None
+        gain = jnp.minimum(2 * state.gain, 2)
+        return (state._replace(X=new[3], S=new[10], R=new[11], gain=gain, memory=memory), ()), None
+
+    # in node form the outbox is X again, and one of the two would be copied every round
+    state, sent = lax.scan(body, (state, () if node_form else sent), noise)[0]
+    return state, (state.X if node_form else sent,)
+
+
+def soft(h: Any, gamma: Array) -> tuple[Array, Array]:
+    """(threshold, shrink) of prox(y) = shrink (y - clip(y, threshold))."""
+    l1 = h.lam if isinstance(h, L1) else h.l1 if isinstance(h, ElasticNet) else 0.0
+    l2 = h.lam if isinstance(h, SquaredL2) else h.l2 if isinstance(h, ElasticNet) else 0.0
+    l1, l2 = (jnp.reshape(jnp.asarray(a, gamma.dtype), (-1, 1)) for a in (l1, l2))
+    return gamma * l1, 1 / (1 + gamma * l2)
+
+
+class NativeSimulator(Simulator):
+    program = staticmethod(run_rounds)
+
+    def arguments(self, carry: Any, first: int, steps: int) -> tuple[Any, ...]:
+        words = self.words(first, steps)
+        return self.method, self.network, self.block, carry, words, self.tasks()
+
+    def tasks(self) -> Array:
+        """Addresses in this process, so never part of a program, and the columns of a piece."""
+        register()
+        bits = 8 * self.dtype.itemsize, 8 * self.block.rows.values.dtype.itemsize
+        kind = kernels.NODE_ROUND if self.method.form == "node" else kernels.EDGE_ROUND
+        both = (kernels.MARGINS, kernels.DOT_COLUMNS), (kind, kernels.COLUMNS)
+        return jnp.asarray([[worker(k, *bits).address, width] for k, width in both], jnp.int64)
