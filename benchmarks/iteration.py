@@ -8,9 +8,10 @@ Everything is measured in one run, and what counts are the ratios: machines diff
 """
 
 import argparse
+import os
 import resource
 import time
-from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from rich.console import Console
@@ -77,23 +78,28 @@ def ours(problem: ew.Problem, graph: ew.Graph, method: object, rounds: int) -> t
     return float(fastest), float((seconds[-1] - seconds[1]) / (4 * rounds))
 
 
-def floor(problem: ew.Problem) -> float:
-    """Seconds to move what one SAGA-PD round must: X, S, R and the mean read and written once, one
-    row per node read, at the copy bandwidth of arrays of that size."""
-    state = np.zeros((4, problem.nodes, problem.size))
-    copy = np.empty_like(state)
-    bytes_per_second = 2 * state.nbytes / best(lambda: np.copyto(copy, state))
-    moved = 2 * state.nbytes + problem.nodes * problem.size * state.itemsize
-    return moved / bytes_per_second
+def floor(problem: ew.Problem, repeat: int = 300) -> float:
+    """Seconds to move what one SAGA-PD round must, by all cores at once: X, S, R and the mean read
+    and written, and a random row per node read from where it lies. Each core has its share of the
+    nodes, and no other work."""
+    cores = min(os.cpu_count() or 1, problem.nodes)
+    data, n = problem.shards.X, problem.size
 
+    def share(k: int) -> float:
+        own = len(range(k, problem.nodes, cores))
+        at = np.random.default_rng(k).integers(0, len(data), (repeat, own))
+        state, rows = np.zeros((4, own, n)), np.empty((own, n), data.dtype)
+        copy = np.empty_like(state)
+        times = []
+        for picked in at:
+            start = time.perf_counter()
+            np.copyto(copy, state)
+            np.take(data, picked, 0, out=rows, mode="clip")
+            times.append(time.perf_counter() - start)
+        return float(np.median(times))
 
-def best(f: Callable[[], object], repeat: int = 200) -> float:
-    times = []
-    for _ in range(repeat):
-        start = time.perf_counter()
-        f()
-        times.append(time.perf_counter() - start)
-    return float(np.median(times))
+    with ThreadPoolExecutor(cores) as pool:
+        return max(pool.map(share, range(cores)))
 
 
 def resident_gigabytes() -> float:

@@ -4,7 +4,6 @@ import importlib.metadata
 import os
 import platform
 import re
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -13,6 +12,7 @@ from rich.table import Table
 
 import edgewise as ew
 from edgewise import __version__
+from edgewise.cache import folder
 from edgewise.checks import precision
 from edgewise.cli.options import ListOptions
 from edgewise.cli.shell import output, print_json
@@ -77,19 +77,18 @@ def doctor(o: ListOptions) -> None:
             required.append(re.split(r"[^\w.-]", line)[0])
     missing = {e: [p for p in packages if not version(p)] for e, packages in extras.items()}
     devices = [str(d) for d in jax.devices()]
-    cache = os.environ.get("EDGEWISE_CACHE") or str(Path.home() / ".cache" / "edgewise")
     facts = {
         "edgewise": __version__,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "devices": devices,
         "precision": str(precision(None)),
-        "data_cache": cache,
+        "cache": str(folder()),
         "packages": {p: version(p) for p in sorted({*required, "jaxlib"})},
         "extras": {e: {"missing": lacking} for e, lacking in missing.items()},
     }
     table = Table(show_header=False)
-    for name in ("edgewise", "python", "system", "precision", "data_cache"):
+    for name in ("edgewise", "python", "system", "precision", "cache"):
         table.add_row(name.replace("_", " "), str(facts[name]))
     table.add_row("devices", ", ".join(devices))
     for package in sorted({*required, "jaxlib"}):

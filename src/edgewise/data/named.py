@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import sklearn.datasets
 
+from edgewise.cache import folder as cache_folder
 from edgewise.data.readers import read_libsvm
 from edgewise.data.shards import Array, Matrix
 from edgewise.errors import DownloadError, UnknownName
@@ -93,7 +94,7 @@ def dataset(
     if name not in LIBSVM:
         raise UnknownName("data set", name, names())
     remote = LIBSVM[name]
-    folder = Path(cache or os.environ.get("EDGEWISE_CACHE") or Path.home() / ".cache" / "edgewise")
+    folder = Path(cache or cache_folder())
     site = mirror or os.environ.get("EDGEWISE_MIRROR") or LIBSVM_SITE
     kept = [folder / Path(file).name for file in remote.files]
     try:

@@ -7,8 +7,10 @@ The formulas are those of `methods.primal_dual`, which the tests hold them to.
 Arguments of a call: 0 (the worker's address, columns of a piece), 1 the rows of data, 2 which are
 picked (v, b), 3 X; of a round also 4 slopes (v, b), 5 numbers of each node (v, 7), 6 where its
 edges begin, 7 their far ends, 8 rho, 9 the mean gradient; 10 S and 11 R, or 10 the messages and 11
-the same edges the other way; where slopes are remembered, 12 new ones (v, b) and 13 their table.
-What belongs to the state is changed in place.
+the same edges the other way; 12 what will be picked next (v, b); and where slopes are remembered,
+13 new ones (v, b) and 14 their table. What belongs to the state is changed in place. The last
+result is margins (pieces, v, b), of a round those of the next one: so rows come from memory while
+other columns are worked on.
 """
 
 # mypy: ignore-errors
@@ -33,27 +35,48 @@ from edgewise.native.lanes import (
 )
 from edgewise.native.pool import at, operand, word
 
-COLUMNS = 4 * WIDTH  # 50 kB of 50 nodes
+COLUMNS = 4 * WIDTH  # 51 kB of 50 nodes
 DOT_COLUMNS = 16 * WIDTH
+LINE = 64  # bytes of a cache line
+AHEAD = 3  # nodes; what memory takes to answer
 MARGINS, NODE_ROUND, EDGE_ROUND = 0, 1, 2
 FAST = {"contract", "nsz"}
 
 
+@njit(fastmath=FAST, forceinline=True)
+def margin(rows, row, x, begin, end, n, like, row_like):
+    """<d, x> over these columns; x is the address of a model."""
+    z = every(0.0, like)
+    d = rows + size(row_like) * row * n
+    for c in range(begin, end, count(like)):
+        z += widened(get(d + size(row_like) * c, row_like), like) * get(x + size(like) * c, like)
+    return total(z)
+
+
 @njit(fastmath=FAST)
 def margins(frame, k, lo, hi, like, row_like):
-    """Adds <d, x> over these columns to result (k, v, b)."""
     rows, (picked, sizes), (X, shape) = operand(frame, 1)[0], operand(frame, 2), operand(frame, 3)
-    V, n, batch = word(shape), word(shape + 8), word(sizes + 8)
-    out = carray(at(pool.result(frame) + 8 * k * V * batch), (V * batch,), float64)
-    for q in range(V * batch):
+    n, batch = word(shape + 8), word(sizes + 8)
+    out = margins_of(frame, k)
+    for q in range(len(out)):
         x = X + size(like) * (q // batch) * n
-        d = rows + size(row_like) * word(picked + 8 * q) * n
-        z = every(0.0, like)
-        for c in range(lo, hi, count(like)):
-            z += widened(get(d + size(row_like) * c, row_like), like) * get(
-                x + size(like) * c, like
-            )
-        out[q] += total(z)
+        out[q] += margin(rows, word(picked + 8 * q), x, lo, hi, n, like, row_like)
+
+
+@njit(forceinline=True)
+def margins_of(frame, k):
+    """(v b,) the k-th piece's."""
+    sizes = operand(frame, 2)[1]
+    many = word(sizes) * word(sizes + 8)
+    return carray(at(pool.last_result(frame) + 8 * k * many), (many,), float64)
+
+
+@njit(fastmath=FAST, forceinline=True)
+def soon(rows, row, begin, end, n, row_like):
+    """A stretch of a row will be wanted."""
+    d = rows + size(row_like) * row * n
+    for line in range(d + size(row_like) * begin, d + size(row_like) * end, LINE):
+        pool.fetch(line)
 
 
 @njit(fastmath=FAST, forceinline=True)
@@ -77,7 +100,7 @@ def samples(frame):
 
 
 @njit(fastmath=FAST)
-def node_round(frame, lo, hi, like, row_like):
+def node_round(frame, k, lo, hi, like, row_like):
     X, shape = operand(frame, 3)
     V, n, number, wide = word(shape), word(shape + 8), size(like), hi - lo
     M, S, R = operand(frame, 9)[0], operand(frame, 10)[0], operand(frame, 11)[0]
@@ -86,16 +109,21 @@ def node_round(frame, lo, hi, like, row_like):
     other = carray(at(operand(frame, 7)[0]), (first[V],), int32)
     rho = carray(at(operand(frame, 8)[0]), (first[V],), float64)
     rows, picked, slopes, batch = samples(frame)
-    old = pool.allocate(number * V * wide)
+    scratch = pool.allocate(number * V * wide + LINE)
+    old = (scratch + LINE - 1) // LINE * LINE  # else every vector would straddle two lines
     for i in range(V):
         for c in range(0, wide, count(like)):
             put(old + number * (i * wide + c), get(X + number * (i * n + lo + c), like))
+    coming, ahead = carray(at(operand(frame, 12)[0]), (V * batch,), int64), margins_of(frame, k)
     for i in range(V):
+        later = min(i + AHEAD, V - 1)
         part, gamma, degree = every(of[i, 0], like), every(of[i, 1], like), every(of[i, 2], like)
         ridge, threshold = every(of[i, 3], like), every(of[i, 4], like)
         shrink, gain = every(of[i, 5], like), every(of[i, 6], like)
         own = (batch * i, batch * (i + 1))
         for c in range(0, wide, count(like)):
+            for q in range(batch * later, batch * (later + 1)):
+                soon(rows, coming[q], lo + c, lo + c + count(like), n, row_like)
             here = number * (i * n + lo + c)
             x, mean = get(old + number * (i * wide + c), like), get(M + here, like)
             pull = every(0.0, like)
@@ -104,19 +132,22 @@ def node_round(frame, lo, hi, like, row_like):
                 pull += every(rho[e], like) * (theirs - x)
             moved = sampled(rows, picked, slopes, own, lo + c, n, like, row_like)
             s = get(S + here, like) + gain * pull
+            put(S + here, s)
             u = s + get(R + here, like)
             y = x + gamma * (u - moved - mean - ridge * x)
             new = (y - clip(y, threshold)) * shrink
-            put(S + here, s)
             put(R + here, degree * (new - x) - u)
             put(X + here, new)
             if of[i, 0] != 0:
                 put(M + here, mean + part * moved)
-    pool.free(old)
+        for q in range(batch * i, batch * (i + 1)):
+            x_i = X + number * i * n
+            ahead[q] += margin(rows, coming[q], x_i, lo, hi, n, like, row_like)
+    pool.free(scratch)
 
 
 @njit(fastmath=FAST)
-def edge_round(frame, lo, hi, like, row_like):
+def edge_round(frame, k, lo, hi, like, row_like):
     X, shape = operand(frame, 3)
     V, n, number = word(shape), word(shape + 8), size(like)
     M, sent = operand(frame, 9)[0], operand(frame, 10)[0]
@@ -150,6 +181,10 @@ def edge_round(frame, lo, hi, like, row_like):
                     m, t, twice = get(mine, like), get(theirs, like), every(2 * rho[e], like)
                     put(mine, twice * x - t)
                     put(theirs, twice * get(X + number * (other[e] * n + c), like) - m)
+    coming, ahead = carray(at(operand(frame, 12)[0]), (V * batch,), int64), margins_of(frame, k)
+    for q in range(V * batch):
+        x_i = X + number * (q // batch) * n
+        ahead[q] += margin(rows, coming[q], x_i, lo, hi, n, like, row_like)
 
 
 def worker(kind: int, bits: int, row_bits: int) -> Any:
@@ -169,17 +204,17 @@ def worker(kind: int, bits: int, row_bits: int) -> Any:
             n, width = word(operand(frame, 3)[1] + 8), word(operand(frame, 0)[0] + 8)
             lo, hi = width * k, min(width * (k + 1), n)
             even = lo + (hi - lo) // WIDTH * WIDTH  # then the columns that fill no vector
+            margins_of(frame, k)[:] = 0.0
             if kind == MARGINS:
-                clear(frame, k)
                 margins(frame, k, lo, even, like, row_like)
                 margins(frame, k, even, hi, one, row_one)
             elif kind == NODE_ROUND:
-                node_round(frame, lo, even, like, row_like)
-                node_round(frame, even, hi, one, row_one)
+                node_round(frame, k, lo, even, like, row_like)
+                node_round(frame, k, even, hi, one, row_one)
             else:
-                edge_round(frame, lo, even, like, row_like)
-                edge_round(frame, even, hi, one, row_one)
-            if kind != MARGINS and k == 0 and pool.arguments(frame) > 12:
+                edge_round(frame, k, lo, even, like, row_like)
+                edge_round(frame, k, even, hi, one, row_one)
+            if kind != MARGINS and k == 0 and pool.arguments(frame) > 13:
                 remember(frame, one)
             pool.add(job + pool.DONE, 1)
             k = pool.take(job, helping)
@@ -194,17 +229,9 @@ def worker(kind: int, bits: int, row_bits: int) -> Any:
 def remember(frame, like):
     """New slopes into the table."""
     sizes = operand(frame, 2)[1]
-    picked, slopes, table = operand(frame, 2)[0], operand(frame, 12)[0], operand(frame, 13)[0]
+    picked, slopes, table = operand(frame, 2)[0], operand(frame, 13)[0], operand(frame, 14)[0]
     for q in range(word(sizes) * word(sizes + 8)):
         put(table + size(like) * word(picked + 8 * q), get(slopes + size(like) * q, like))
-
-
-@njit
-def clear(frame, k):
-    rows = word(operand(frame, 2)[1]) * word(operand(frame, 2)[1] + 8)
-    out = carray(at(pool.result(frame) + 8 * k * rows), (rows,), float64)
-    for q in range(rows):
-        out[q] = 0.0
 
 
 @cfunc("int64(int64)", cache=True)

@@ -90,6 +90,22 @@ def call(context, function, argument):
 
 
 @intrinsic
+def fetch(context, address):
+    """Have what is at an address brought near, without waiting for it."""
+
+    def code(context, builder, signature, args):
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        name = "llvm.prefetch.p0"
+        prefetch = cgutils.get_or_insert_function(builder.module, kind, name)
+        how = [ir.Constant(number, k) for k in (0, 3, 1)]  # to be read, often, as data
+        builder.call(prefetch, [builder.inttoptr(args[0], byte), *how])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), code
+
+
+@intrinsic
 def allocate(context, size):
     def code(context, builder, signature, args):
         kind = ir.FunctionType(WORD, [WORD])
@@ -121,9 +137,10 @@ def arguments(frame):
     return word(frame + ARGUMENTS - 16)
 
 
-@njit
-def result(frame):
-    return word(word(word(frame + RESULTS)) + DATA)
+@njit(forceinline=True)
+def last_result(frame):
+    count = word(frame + RESULTS - 16)
+    return word(word(word(frame + RESULTS) + 8 * (count - 1)) + DATA)
 
 
 @njit

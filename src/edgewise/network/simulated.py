@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array, lax
 
 from edgewise.block import Block, Links
+from edgewise.cache import keep_programs
 from edgewise.data.stream import Tap
 from edgewise.errors import MethodError
 from edgewise.graph import Graph
@@ -110,6 +111,7 @@ class Simulator:
                 f"{describe(method)} needs a finite set of samples, this problem has a stream: "
                 "use spd, or PrimalDual(SGD(batch=...))"
             )
+        keep_programs()
         prepared, weights = method.prepare(problem, graph)
         self.eta = np.asarray(prepared.eta)
         self.name = describe(method)
