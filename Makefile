@@ -32,7 +32,7 @@ format: $(READY)
 	$(BIN)/ruff format
 
 bench: $(READY)
-	$(BIN)/python benchmarks/iteration.py
+	$(BIN)/python benchmarks/guard.py
 
 clean:
 	rm -rf .venv out build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -135,7 +135,7 @@ def main() -> None:
             seconds, passes, gap, compiling = our_run(f, nodes, method, options.budget)
             row = cells(f"{name}, {nodes} node{'s' * (nodes > 1)}", seconds, base, passes, gap)
             table.add_row(*row, f"{compiling:.1f}")
-    Console().print(table)
+    Console(width=120).print(table)
 
 
 def cells(name: str, seconds: float, base: float, passes: float, gap: float) -> list[str]:

@@ -188,7 +188,7 @@ def main() -> None:
     parser.add_argument("--only", choices=parts)
     parser.add_argument("--rounds", type=int, default=40, help="rounds timed at a time")
     options = parser.parse_args()
-    console = Console()
+    console = Console(width=120)
     for name in (options.only,) if options.only else parts:
         console.print(parts[name]())
     console.print(f"peak resident memory {resident_gigabytes():.2f} GB")

@@ -151,6 +151,10 @@ class Part(NamedTuple):
 
 
 def product(form: str, a: Array, b: Array) -> Array:
+    if form == "ct,ctp->cp" and jax.default_backend() != "cpu":
+        # of one row XLA makes a transposed copy of b, of four a matrix product: 1.6 times as fast
+        rows = jnp.pad(a[:, None], ((0, 0), (0, 3), (0, 0)))
+        return product("cmt,ctp->cmp", rows, b)[:, 0]
     return jnp.einsum(form, a, b, precision=lax.Precision.HIGHEST)  # a GPU would round to 10 bits
 
 

@@ -169,6 +169,7 @@ class Problem:
         and alignment allow, or `rows` where they are given. Call within `jax.enable_x64(True)`."""
         numbers = self.size if not self.loss.linear else self.shards.features
         if rows is None:
+            require_room(self.shards.X, dtype, jnp.zeros(()).devices().pop())
             rows = make_rows(self.shards.X, int(self.counts.max()), dtype, numbers)
 
         mask = None
@@ -191,6 +192,24 @@ class Problem:
         return (
             f"Problem({self.nodes} nodes, {self.shards.samples} samples, {self.size} unknowns, "
             f"{type(self.loss).__name__})"
+        )
+
+
+def require_room(X: Any, dtype: Any, device: Any) -> None:
+    """That the data fit the device's memory, where it says how much it has."""
+    memory = getattr(device, "memory_stats", lambda: None)() or {}
+    if "bytes_limit" not in memory:
+        return
+    width = min(max(X.dtype.itemsize, 4), np.dtype(dtype).itemsize)
+    needed = X.size * width if isinstance(X, np.ndarray) else X.nnz * (width + 4)  # and a column
+    free = memory["bytes_limit"] - memory.get("bytes_in_use", 0)
+    if needed > free:
+        smaller = ', use dtype="float32"' if width > 4 else ""
+        raise DataError(
+            f"the data take {needed / 1e9:.3g} GB, and of the {memory['bytes_limit'] / 1e9:.3g} GB "
+            f"that JAX may use of {device} {free / 1e9:.3g} GB are free: spread the nodes over "
+            f"several devices (devices=){smaller}, give fewer samples, or leave the GPU alone "
+            "(JAX_PLATFORMS=cpu)"
         )
 
 

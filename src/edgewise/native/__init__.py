@@ -1,12 +1,13 @@
-"""Compiled rounds for a CPU: the primal-dual methods at half the time, where Numba is installed.
+"""Rounds of our own making: on a CPU compiled by Numba, where it is installed, on a GPU by Triton.
 
-XLA makes many passes over the state in a round, each from the cache to the core and back. These
-rounds make one. They are an optional copy of what `methods.primal_dual` says, for the commonest
-problems, held to it by the tests; everything else, and every machine without Numba, runs that. Set
-EDGEWISE_NATIVE=0 to have it so.
+XLA makes many passes over the state in a round, each from the cache to the core and back, or each a
+kernel to be launched. These rounds make one. They are an optional copy of what
+`methods.primal_dual` says, for the commonest problems, held to it by the tests; everything else,
+and every machine without Numba or such a GPU, runs that. Set EDGEWISE_NATIVE=0 to have it so.
 """
 
 import os
+import re
 from importlib.util import find_spec
 from typing import Any
 
@@ -15,16 +16,22 @@ import numpy as np
 
 from edgewise.gradients.memory import Sampled
 from edgewise.graph import Graph
+from edgewise.losses import Huber, Logistic, SmoothedHinge, Squared
 from edgewise.methods.primal_dual import PrimalDual
+from edgewise.native.soft import soft_penalties
 from edgewise.network.simulated import Simulator
-from edgewise.penalties import L1, ElasticNet, NoPenalty, SquaredL2
 
 LEAST_COLUMNS = 256  # a call costs a few microseconds: below this XLA's own program is as fast
+MOST_NUMBERS = 1 << 31  # of the data: a kernel's offsets have 32 bits
 MOST_NODES = 1024  # a stretch of columns of all nodes has to stay in the cache
 
 
 def simulator(problem: Any, graph: Graph, method: Any, seed: int, dtype: Any) -> Simulator:
     """The fastest there is for this problem and method, here."""
+    if fits_gpu(problem):
+        from edgewise.native.gpu import GpuSimulator
+
+        return GpuSimulator(problem, graph, method, seed, dtype)
     if not fits(problem, method):
         return Simulator(problem, graph, method, seed, dtype)
     from edgewise.native.rounds import NativeSimulator
@@ -32,10 +39,31 @@ def simulator(problem: Any, graph: Graph, method: Any, seed: int, dtype: Any) ->
     return NativeSimulator(problem, graph, method, seed, dtype)
 
 
+def fits_gpu(problem: Any) -> bool:
+    """Whether there are kernels for this problem's passes, and a GPU that can run them."""
+    rows = getattr(problem.shards, "X", None)
+    return bool(
+        type(problem.loss) in (Logistic, Squared, Huber, SmoothedHinge)
+        and not problem.intercept
+        and isinstance(rows, np.ndarray)
+        and rows.dtype in (np.float32, np.float64)
+        and rows.size < MOST_NUMBERS
+        and problem.stream is None
+        and jax.default_backend() == "gpu"
+        and has_triton(jax.devices()[0])
+        and find_spec("jax.experimental.pallas.triton") is not None  # deprecated since jax 0.11
+        and os.environ.get("EDGEWISE_NATIVE", "1") != "0"
+    )
+
+
+def has_triton(device: Any) -> bool:
+    """Whether Triton, which compiles the kernels, knows the device: NVIDIA's since 2020."""
+    number = re.fullmatch(r"(\d+)\.\d+", str(getattr(device, "compute_capability", "")))
+    return number is not None and int(number[1]) >= 8
+
+
 def fits(problem: Any, method: Any) -> bool:
     """Whether compiled rounds can run this, here."""
-    penalties = problem.penalty if isinstance(problem.penalty, list | tuple) else [problem.penalty]
-    kinds = {type(h) for h in penalties}
     rows = getattr(problem.shards, "X", None)
     return bool(
         problem.size >= LEAST_COLUMNS
@@ -45,8 +73,7 @@ def fits(problem: Any, method: Any) -> bool:
         and problem.loss.linear
         and problem.loss.outputs == 1
         and not problem.intercept
-        and len(kinds) == 1
-        and kinds <= {NoPenalty, L1, SquaredL2, ElasticNet}
+        and soft_penalties(problem)
         and isinstance(rows, np.ndarray)
         and rows.dtype in (np.float32, np.float64)
         and problem.stream is None

@@ -9,9 +9,9 @@ from jax import Array, lax
 
 from edgewise.block import Block
 from edgewise.native import kernels
+from edgewise.native.soft import soft
 from edgewise.network.simulated import Simulator
 from edgewise.network.wires import Perfect
-from edgewise.penalties import L1, ElasticNet, SquaredL2
 from edgewise.pytree import pytree
 from edgewise.rows import Dense
 
@@ -95,14 +95,6 @@ def run_rounds(
     coming = jnp.roll(picked, -1, 0)  # of the last round nobody's
     state, sent, _ = lax.scan(body, carried, (noise, coming))[0]
     return state, (state.X if node_form else sent,)
-
-
-def soft(h: Any, gamma: Array) -> tuple[Array, Array]:
-    """(threshold, shrink) of prox(y) = shrink (y - clip(y, threshold))."""
-    l1 = h.lam if isinstance(h, L1) else h.l1 if isinstance(h, ElasticNet) else 0.0
-    l2 = h.lam if isinstance(h, SquaredL2) else h.l2 if isinstance(h, ElasticNet) else 0.0
-    l1, l2 = (jnp.reshape(jnp.asarray(a, gamma.dtype), (-1, 1)) for a in (l1, l2))
-    return gamma * l1, 1 / (1 + gamma * l2)
 
 
 class NativeSimulator(Simulator):
