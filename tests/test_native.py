@@ -136,6 +136,22 @@ def test_goes_on_from_a_checkpoint_of_the_plain_rounds(monkeypatch, tmp_path):
     np.testing.assert_allclose(on.X, whole.X, rtol=0, atol=1e-12)
 
 
+def test_the_plain_rounds_run_where_numba_fails(monkeypatch, caplog):
+    from edgewise.native import kernels, rounds
+
+    def fail(*args):
+        raise RuntimeError("cannot cache function: no locator available")
+
+    rounds.worker.cache_clear()
+    monkeypatch.setattr(kernels, "worker", fail)
+    options = {"rounds": 46, "record_every": 23, "reference": False}
+    found = ew.solve(problem_of(), ew.Graph.ring(7), "saga-pd", **options)
+    assert "no locator available" in caplog.text
+    monkeypatch.setenv("EDGEWISE_NATIVE", "0")
+    plain = ew.solve(problem_of(), ew.Graph.ring(7), "saga-pd", **options)
+    assert np.array_equal(found.X, plain.X)
+
+
 def test_what_it_leaves_to_the_plain_rounds():
     saga = ew.PrimalDual(ew.SAGA())
     assert native.fits(problem_of(), saga)

@@ -6,6 +6,7 @@ kernel to be launched. These rounds make one. They are an optional copy of what
 and every machine without Numba or such a GPU, runs that. Set EDGEWISE_NATIVE=0 to have it so.
 """
 
+import logging
 import os
 import re
 from importlib.util import find_spec
@@ -14,12 +15,15 @@ from typing import Any
 import jax
 import numpy as np
 
+from edgewise.errors import EdgewiseError
 from edgewise.gradients.memory import Sampled
 from edgewise.graph import Graph
 from edgewise.losses import Huber, Logistic, SmoothedHinge, Squared
 from edgewise.methods.primal_dual import PrimalDual
 from edgewise.native.soft import soft_penalties
 from edgewise.network.simulated import Simulator
+
+log = logging.getLogger(__name__)
 
 LEAST_COLUMNS = 256  # a call costs a few microseconds: below this XLA's own program is as fast
 MOST_NUMBERS = 1 << 31  # of the data: a kernel's offsets have 32 bits
@@ -34,9 +38,19 @@ def simulator(problem: Any, graph: Graph, method: Any, seed: int, dtype: Any) ->
         return GpuSimulator(problem, graph, method, seed, dtype)
     if not fits(problem, method):
         return Simulator(problem, graph, method, seed, dtype)
-    from edgewise.native.rounds import NativeSimulator
+    try:
+        from edgewise.native.rounds import NativeSimulator
 
-    return NativeSimulator(problem, graph, method, seed, dtype)
+        made = NativeSimulator(problem, graph, method, seed, dtype)
+        made.tasks()
+        return made
+    except EdgewiseError:
+        raise
+    except (
+        Exception
+    ) as error:  # Numba is too old, or for another NumPy, or has nowhere to keep things
+        log.warning("no compiled rounds, the plain ones run: %s: %s", type(error).__name__, error)
+        return Simulator(problem, graph, method, seed, dtype)
 
 
 def fits_gpu(problem: Any) -> bool:
