@@ -253,6 +253,7 @@ def test_exit_codes_tell_converged_from_not_and_from_diverged():
         (["solve", *QUICK, "--wipe", "9:1"], "there is no node 9"),
         (["solve", *QUICK, "--rounds", "0"], "rounds is 0"),
         (["solve", *QUICK, "--dtype", "int8"], "use 'float32' or 'float64'"),
+        (["solve", *QUICK, "--devices", "99"], "devices=99, but JAX has 1"),
         (["solve", *QUICK, "--how", "luck"], "unknown split 'luck'"),
         (["solve", *QUICK, "--x0", "nowhere"], "nowhere has no model"),
         (["solve", *QUICK, "--shards", "b"], "both data (data.npz) and shards (b) are given"),

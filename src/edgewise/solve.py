@@ -190,6 +190,7 @@ class Run:
         stop: threading.Event,
         callback: Callable[[Mapping[str, float]], Any] | None = None,
     ) -> Result:
+        self.simulator.foresee(self.carry, min(record_every, rounds))
         mark = saved.fingerprint(self) if checkpoint is not None else ""
         enough = False
         if checkpoint is not None and Path(checkpoint).exists():

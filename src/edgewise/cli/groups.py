@@ -168,6 +168,7 @@ class Run:
         None
     )
     rho: Annotated[Text, option(METHOD, "auto, theory, a number, or one per edge.")] = None
+    devices: Annotated[Whole, option(METHOD, "Spread the nodes over so many GPUs.")] = None
     rounds: Annotated[int, option(STOP, "Communication rounds, at most.")] = 5000
     tol: Annotated[Number, option(STOP, "Stop at this optimality residual.")] = None
     oracle_budget: Annotated[Number, option(STOP, "Stop at so many oracle calls a node.")] = None

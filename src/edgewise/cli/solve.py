@@ -90,6 +90,7 @@ def solve(o: SolveOptions) -> None:
             duals=duals,
             reference=o.reference,
             faults=faults,
+            devices=o.devices,
             dtype=o.dtype,
             progress=o.progress,
             callback=board,

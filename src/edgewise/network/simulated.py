@@ -1,5 +1,6 @@
 """All nodes in one process: the network is a gather, and many rounds are one compiled scan."""
 
+import contextlib
 import threading
 import time
 from concurrent.futures import Future
@@ -159,21 +160,40 @@ class Simulator:
     def advance(self, carry: Any, first: int, rounds: int) -> tuple[Any, float]:
         """`rounds` rounds after the first `first`, and the seconds that they took."""
         phases = len(self.method.phases)
-        per_step = phases * max(self.noise_per_round(), 1)
-        most = max(1, MOST_NOISE // per_step)
         steps, spent, done = rounds // phases, 0.0, 0
-        pieces = -(-steps // most)
-        size = -(-steps // max(pieces, 1))
+        size = self.steps_at_once(steps)
         while done < steps:
             now = min(size, steps - done)
             args = self.arguments(carry, first + phases * done, now)
-            program = compiled(self.program, args, self.options, 3, unroll=min(self.unroll, now))
+            program = self.compiled_for(args, now)
             jax.block_until_ready(args[4])
             start = time.perf_counter()
             carry = jax.block_until_ready(program(*args))
             spent += time.perf_counter() - start
             done += now
         return carry, spent
+
+    def foresee(self, carry: Any, rounds: int) -> None:
+        """Compile what `advance` will run, beside whatever comes first."""
+        steps = -(-rounds // len(self.method.phases))
+        if steps == 0 or self.problem.stream is not None:
+            return
+
+        def compile_it() -> None:
+            with jax.enable_x64(True), contextlib.suppress(Exception):  # raised again by `advance`
+                now = self.steps_at_once(steps)
+                self.compiled_for(self.arguments(carry, 0, now), now)
+
+        threading.Thread(target=compile_it).start()
+
+    def steps_at_once(self, steps: int) -> int:
+        """So that the random words of a program fit, and all programs but the last are alike."""
+        per_step = len(self.method.phases) * max(self.noise_per_round(), 1)
+        pieces = -(-steps // max(1, MOST_NOISE // per_step))
+        return -(-steps // max(pieces, 1))
+
+    def compiled_for(self, args: tuple[Any, ...], steps: int) -> Any:
+        return compiled(self.program, args, self.options, 3, unroll=min(self.unroll, steps))
 
     def noise_per_round(self) -> int:
         """Numbers to be held for a round ahead."""

@@ -122,6 +122,9 @@ class FaultySimulator(Simulator):
         )
         return jax.tree.map(lambda a: jnp.array(a, copy=True), (state, outbox, mail))
 
+    def foresee(self, carry: Any, rounds: int) -> None:
+        """Nothing: events cut a run into stretches of their own."""
+
     def advance(self, carry: Any, first: int, rounds: int) -> tuple[Any, float]:
         phases = len(self.method.phases)
         stops = sorted({-(-r // phases) * phases for r in self.faults.breaks})
