@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from uneven import problem_of as uneven_problem
 
 import edgewise as ew
 from edgewise import native, passes
@@ -13,14 +14,8 @@ from edgewise.network.simulated import Simulator
 from edgewise.problem import require_room
 
 
-def problem_of(n=20, nodes=5, dtype=np.float64, **options):
-    rng = np.random.default_rng(n)
-    counts = rng.integers(3, 12, nodes)
-    X = rng.standard_normal((counts.sum(), n)).astype(dtype) / np.sqrt(n)
-    y = np.sign(rng.standard_normal(len(X)))
-    at = np.cumsum(counts)[:-1]
-    shards = list(zip(np.split(X, at), np.split(y, at), strict=True))
-    return ew.Problem(shards, options.pop("loss", ew.Logistic(ridge=1e-3)), **options)
+def problem_of(n=20, nodes=5, **options):
+    return uneven_problem(n, nodes, **options)
 
 
 QUICK_TO_COMPILE = {"xla_backend_optimization_level": 0}

@@ -4,6 +4,7 @@ import threading
 
 import numpy as np
 import pytest
+from uneven import problem_of as uneven_problem
 
 import edgewise as ew
 from edgewise import native
@@ -11,15 +12,8 @@ from edgewise import native
 pytest.importorskip("numba", reason="compiled rounds need Numba: pip install 'edgewise[native]'")
 
 
-def problem_of(n=300, nodes=7, dtype=np.float64, **options):
-    rng = np.random.default_rng(n)
-    counts = rng.integers(3, 12, nodes)
-    X = rng.standard_normal((counts.sum(), n)).astype(dtype) / np.sqrt(n)
-    y = np.sign(rng.standard_normal(len(X)))
-    at = np.cumsum(counts)[:-1]
-    shards = list(zip(np.split(X, at), np.split(y, at), strict=True))
-    loss = options.pop("loss", ew.Logistic(ridge=1e-3))
-    return ew.Problem(shards, loss, **options)
+def problem_of(n=300, **options):
+    return uneven_problem(n, nodes=7, **options)
 
 
 def both(monkeypatch, problem, graph, method, rounds=46, **options):
@@ -52,7 +46,7 @@ def alike(a, b, tolerance=1e-12):
 
 GRADIENTS = {
     "saga": ew.SAGA(),
-    "saga of 3": ew.SAGA(batch=3),
+    "saga of more than some have": ew.SAGA(batch=5),
     "svrg": ew.SVRG(),
     "svrg of 2, may stop": ew.SVRG(batch=2, stop=0.3),
     "plain svrg": ew.gradients.PlainSVRG(),

@@ -7,7 +7,7 @@ from jax import Array
 
 from edgewise.block import Block, Pick, match
 from edgewise.errors import MethodError, whole_number
-from edgewise.network.wires import solid
+from edgewise.solid import solid
 
 
 class Batched:

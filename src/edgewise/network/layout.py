@@ -12,21 +12,11 @@ from jax import Array, lax
 
 from edgewise.block import Block, Links
 from edgewise.graph import Graph
-from edgewise.network.wires import pull_edges, solid, swap
+from edgewise.network.wires import pull_edges, pull_slots, swap
 from edgewise.pytree import pytree
 from edgewise.rows import Rows, Sparse, make_rows
 
 AXIS = "device"
-
-
-@solid
-def pull_pool(own: Array, pool: Array, neighbours: Array, weights: Array) -> Array:
-    """As `pull_slots`, but neighbours are rows of the pool: own vectors, then those from afar."""
-    total = jnp.zeros_like(own)
-    for s in range(neighbours.shape[1]):
-        heard = pool.at[neighbours[:, s]].get(mode="promise_in_bounds")
-        total = total + weights[:, s, None] * (heard - own)
-    return total
 
 
 @pytree("shifts", "devices")
@@ -76,7 +66,7 @@ class Crossing(NamedTuple):
         weight, pool = getattr(links, kind), self.vectors.pool(sent)
         if self.neighbours is None:
             return pull_edges(pool, links.owner, self.other, weight)[: sent.shape[0]]
-        return pull_pool(sent, pool, self.neighbours, links.row(kind))
+        return pull_slots(sent, pool, self.neighbours, links.row(kind))
 
     def rows(self, hears: tuple[str, ...]) -> int:
         """Vectors that a device sends to others in a round."""

@@ -1,6 +1,5 @@
 """A graph as arrays: the links that nodes know, and the wires that only a simulator has."""
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -8,37 +7,21 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.sparse as sp
 from jax import Array
-from jax.experimental.xla_metadata import set_xla_metadata
 from scipy.sparse.linalg import splu
 
 from edgewise.block import Links
 from edgewise.graph import Graph
+from edgewise.solid import solid
 
 MOST_SLOTS = 64  # nodes with more neighbours than this are summed edge by edge
 
 
-def solid(f: Callable[..., Array]) -> Callable[..., Array]:
-    """f, on a CPU, as a call that XLA may not inline: what goes in and comes out is computed once.
-
-    Otherwise every reader of a gathered sum would gather it again. A GPU wants the opposite: there
-    such a call costs 140 us a round.
-    """
-    jitted = jax.jit(f)
-
-    def call(*args: Any) -> Array:
-        if jax.default_backend() != "cpu":
-            return f(*args)
-        with set_xla_metadata(inlineable="false"):
-            return jitted(*args)
-
-    return call
-
-
 @solid
-def pull_slots(own: Array, neighbours: Array, weights: Array) -> Array:
+def pull_slots(own: Array, pool: Array, neighbours: Array, weights: Array) -> Array:
+    """(v, n) pulls; neighbours are rows of the pool."""
     total = jnp.zeros_like(own)
     for s in range(neighbours.shape[1]):
-        heard = own.at[neighbours[:, s]].get(mode="promise_in_bounds")
+        heard = pool.at[neighbours[:, s]].get(mode="promise_in_bounds")
         total = total + weights[:, s, None] * (heard - own)
     return total
 
@@ -72,7 +55,7 @@ class Perfect(NamedTuple):
         weight = getattr(links, kind)
         if self.neighbours is None:
             return pull_edges(sent, links.owner, self.other, weight)
-        return pull_slots(sent, self.neighbours, links.row(kind))
+        return pull_slots(sent, sent, self.neighbours, links.row(kind))
 
 
 def connect(graph: Graph, weights: dict[str, np.ndarray], dtype: Any) -> tuple[Links, Perfect]:
