@@ -9,7 +9,7 @@ os.environ.setdefault("JAX_ENABLE_COMPILATION_CACHE", "0")  # every test compile
 import jax
 import pytest
 
-from edgewise.network import simulated
+from edgewise import programs
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # pytest-xdist's workers ignore Ctrl-C
 
@@ -17,5 +17,5 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # pytest-xdist's worke
 @pytest.fixture(scope="module", autouse=True)
 def _forget_programs():
     yield
-    simulated.COMPILED.clear()
+    programs.COMPILED.clear()
     jax.clear_caches()

@@ -13,7 +13,8 @@ import scipy.sparse as sp
 import edgewise as ew
 from edgewise.methods import make
 from edgewise.network.sharded import ShardedSimulator
-from edgewise.network.simulated import Simulator, compiled
+from edgewise.network.simulated import Simulator
+from edgewise.programs import compiled
 
 FLOAT64 = np.dtype("float64")
 RANDOM, RING, GRID = ew.Graph.random(11, 20, seed=1), ew.Graph.ring(9), ew.Graph.grid(3, 4)

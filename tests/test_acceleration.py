@@ -10,7 +10,7 @@ import edgewise as ew
 from edgewise.data.synthetic import epsilon_like
 from edgewise.gradients import ASVRG
 from edgewise.methods.primal_dual import PrimalDual
-from edgewise.solve import Run
+from edgewise.run import Run
 
 GRAPH = ew.Graph.random(nodes=8, edges=14, seed=0)
 

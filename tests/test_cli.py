@@ -35,7 +35,7 @@ from edgewise.cli.options import (
     TuneOptions,
 )
 from edgewise.errors import GraphError, InputError, MethodError, ProblemError, UnknownName
-from edgewise.solve import Run
+from edgewise.run import Run
 
 ROOT = Path(__file__).resolve().parents[1]
 V, N, P = 4, 48, 3

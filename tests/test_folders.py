@@ -128,6 +128,17 @@ def test_folders_that_hold_no_shards(folder, tmp_path):
             load_shards(folder)
 
 
+def test_a_manifest_that_does_not_add_up(folder):
+    said = read_manifest(folder)
+    short = said | {"shards": said["shards"][:-1]}
+    other = said | {"samples": 24}
+    bare = said | {"shards": [{"file": "node-0.npz"}] * 5}
+    for wrong in (short, other, bare, said | {"shards": 5}):
+        (folder / "manifest.json").write_text(json.dumps(wrong))
+        with pytest.raises(DataError, match="lists other shards than it counts"):
+            read_manifest(folder)
+
+
 def test_a_split_that_was_cut_short_has_no_manifest(tmp_path, monkeypatch):
     def full(path):
         if path.name == "node-2.npz":

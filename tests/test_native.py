@@ -67,6 +67,11 @@ def test_columns_that_fill_no_vector_or_piece(monkeypatch, n, form):
     alike(*both(monkeypatch, problem_of(n), ew.Graph.star(7), method))
 
 
+def test_a_sum_of_iterates_that_fills_no_vector(monkeypatch):
+    method = ew.PrimalDual(ew.SVRG(first=3, longest=5))
+    alike(*both(monkeypatch, problem_of(257), ew.Graph.ring(7), method))
+
+
 PENALTIES = {
     "l1": ew.L1(0.01),
     "squared": ew.SquaredL2(0.3),

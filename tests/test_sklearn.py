@@ -20,8 +20,8 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import edgewise as ew
+from edgewise import programs
 from edgewise.errors import DataError, GraphError, MethodError, ProblemError, UnknownName
-from edgewise.network import simulated
 from edgewise.sklearn import (
     DecentralizedElasticNet,
     DecentralizedLasso,
@@ -292,9 +292,9 @@ def test_padding_changes_nothing_but_the_programs():
     assert_allclose(runs[1].trace["residual"], runs[0].trace["residual"], atol=1e-12)
 
     model = DecentralizedRidge().fit(X, y)
-    before = set(simulated.COMPILED)
+    before = set(programs.COMPILED)
     model.fit(X[:-3], y[:-3])
-    assert set(simulated.COMPILED) == before
+    assert set(programs.COMPILED) == before
 
 
 # --- going on -------------------------------------------------------------------------------------

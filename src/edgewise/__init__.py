@@ -31,6 +31,7 @@ from edgewise.methods.pdmm import PDMM
 from edgewise.methods.pmgt import PMGT
 from edgewise.methods.primal_dual import PrimalDual
 from edgewise.methods.tracking import GradientTracking
+from edgewise.network.mpi import MPI
 from edgewise.penalties import (
     L1,
     Box,
@@ -46,7 +47,8 @@ from edgewise.penalties import (
 )
 from edgewise.problem import Problem
 from edgewise.reference import Reference, reference
-from edgewise.solve import Result, solve
+from edgewise.result import Result
+from edgewise.solve import solve
 from edgewise.tensorboard import TensorBoard
 from edgewise.trace import Trace
 from edgewise.tune import Tuning, tune
@@ -63,6 +65,7 @@ __all__ = [
     "EXTRA",
     "L1",
     "LSVRG",
+    "MPI",
     "NIDS",
     "PDMM",
     "PMGT",

@@ -1,4 +1,8 @@
-"""A run's state on disk: written whole or not at all, and only ever resumed by the same run."""
+"""A run's state on disk: written whole or not at all, and only ever resumed by the same run.
+
+One process writes one file. Ranks of a cluster write one part each, then rank 0 the file that names
+them: until then the former ones count. Any number of ranks can go on from either.
+"""
 
 import hashlib
 import json
@@ -6,7 +10,7 @@ import os
 import re
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 import jax
@@ -16,7 +20,7 @@ import numpy as np
 from edgewise.errors import CheckpointError
 
 if TYPE_CHECKING:
-    from edgewise.solve import Run
+    from edgewise.run import Run
 
 INTERVAL = 10.0  # seconds between two writes, at least
 
@@ -29,54 +33,112 @@ class Keeper:
         self.fingerprint, self.last = fingerprint, time.monotonic()
 
     def maybe_save(self, run: "Run") -> None:
-        if time.monotonic() - self.last >= INTERVAL:
+        if self.path is None:
+            return
+        due = run.simulator.speaks and time.monotonic() - self.last >= INTERVAL
+        if run.simulator.agree(int(due)):
             self.save(run)
 
     def save(self, run: "Run") -> None:
         if self.path is None:
             return
-        leaves = [np.asarray(a) for a in jax.tree.leaves(run.carry)]
-        head = {
-            "fingerprint": self.fingerprint,
-            "round": run.round,
-            "seconds": run.seconds,
-        }
-        part = self.path.with_name(self.path.name + ".part")
-        part.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("wb") as file:
-            np.savez(
-                file,
-                head=np.array(json.dumps(head)),
-                rows=np.array(run.rows),
-                apart=np.array(run.apart),
-                **{f"leaf{k}": a for k, a in enumerate(leaves)},  # type: ignore[arg-type]
-            )
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(self.path)
+        simulator, leaves = run.simulator, jax.tree.leaves(run.carry)
+        arrays = {f"leaf{k}": np.asarray(a) for k, a in enumerate(leaves)}
+        head = {"fingerprint": self.fingerprint, "round": run.round, "seconds": run.seconds}
+        story = {"rows": np.array(run.rows), "apart": np.array(run.apart)}
+        if simulator.ranks == 1:
+            write(self.path, head, story | arrays)
+        else:
+            parts = [
+                part_of(self.path, run.round, r, simulator.ranks) for r in range(simulator.ranks)
+            ]
+            write(parts[simulator.rank], {}, arrays | {"nodes": simulator.residents})
+            simulator.agree(0)  # all parts are there
+            if simulator.speaks:
+                write(self.path, head | {"parts": [p.name for p in parts]}, story)
+                for old in set(self.path.parent.glob(f"{self.path.name}.*-of-*")) - set(parts):
+                    old.unlink(missing_ok=True)
         self.last = time.monotonic()
+
+
+def part_of(path: Path, round: int, rank: int, ranks: int) -> Path:
+    return path.with_name(f"{path.name}.{round}.{rank}-of-{ranks}")
+
+
+def write(path: Path, head: dict[str, Any], arrays: dict[str, Any]) -> None:
+    part = path.with_name(path.name + ".part")
+    part.parent.mkdir(parents=True, exist_ok=True)
+    with part.open("wb") as file:
+        np.savez(file, head=np.array(json.dumps(head)), **arrays)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
 
 
 def load(path: str | Path, run: "Run", fingerprint: str) -> None:
     """Put the run where the checkpoint left it."""
+    path = Path(path)
     try:
         with np.load(path, allow_pickle=False) as file:
             head = json.loads(str(file["head"]))
             rows, apart = file["rows"].tolist(), list(file["apart"])
-            leaves, tree = jax.tree.flatten(run.carry)
-            if head["fingerprint"] == fingerprint:
-                leaves = [jnp.array(file[f"leaf{k}"], copy=True) for k in range(len(leaves))]
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as problem:
+        same = head["fingerprint"] == fingerprint
+        if same:
+            files = [path.with_name(name) for name in head.get("parts", [path.name])]
+            carry = read_carry(files, run)
+    except (OSError, ValueError, KeyError, IndexError, EOFError, BadZipFile) as problem:
         raise CheckpointError(
             f"{path} is no readable checkpoint ({problem}): delete it to start anew"
         ) from problem
-    if head["fingerprint"] != fingerprint:
+    if not same:
         raise CheckpointError(
             f"{path} was written by another run (other data, graph, method, steps or seed): "
             "give another path, or delete it to start anew"
         )
-    run.carry = jax.tree.unflatten(tree, leaves)
+    run.carry = carry
     run.round, run.seconds, run.rows, run.apart = head["round"], head["seconds"], rows, apart
+
+
+def read_carry(files: list[Path], run: "Run") -> Any:
+    """A carry of the run's own nodes, from files that hold some nodes each."""
+    own, every = run.simulator.residents, np.arange(run.graph.nodes)
+    paths, tree = jax.tree_util.tree_flatten_with_path(run.carry)
+    leaves = [np.array(a) for _, a in paths]
+    for name in files:
+        with np.load(name, allow_pickle=False) as file:
+            nodes = file["nodes"] if "nodes" in file.files else every
+            if own is None or len(nodes) == len(own) == len(every):
+                leaves = [file[f"leaf{k}"] for k in range(len(leaves))]
+                continue
+            wanted = np.intersect1d(own, nodes)
+            if not len(wanted):
+                continue
+            for k, (path, _) in enumerate(paths):
+                theirs = file[f"leaf{k}"]
+                if theirs.ndim == 0:
+                    leaves[k] = theirs
+                    continue
+                sizes = rows_per_node(path, len(theirs), nodes, run)
+                leaves[k][stretches(own, sizes, wanted)] = theirs[stretches(nodes, sizes, wanted)]
+    return jax.tree.unflatten(tree, [jnp.array(a, copy=True) for a in leaves])
+
+
+def rows_per_node(path: Any, length: int, nodes: np.ndarray, run: "Run") -> np.ndarray:
+    """(V,) rows that a node has of an array: one; or, in an estimator's memory, one per sample; or
+    one per edge. Where two of these agree in number they agree node by node, as none is zero."""
+    if length == len(nodes):
+        return np.ones(run.graph.nodes, np.int64)
+    memory = any(getattr(key, "name", "") == "memory" for key in path)
+    return run.problem.counts if memory else run.graph.degrees
+
+
+def stretches(nodes: np.ndarray, sizes: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Rows of the wanted nodes, in an array that has each node's rows one after another."""
+    ends = np.cumsum(sizes[nodes])
+    at = np.searchsorted(nodes, wanted)
+    many = sizes[wanted]
+    begin = np.repeat(ends[at] - many, many)
+    return begin + np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
 
 
 def require_writable(path: str | Path) -> None:
@@ -98,16 +160,21 @@ def require_writable(path: str | Path) -> None:
 def fingerprint(run: "Run") -> str:
     """A digest of everything that decides how the run goes on: the method and the network, where
     it starts, and, for data, loss and penalty, what they say at a probe point, to seven digits."""
-    digest = hashlib.sha256()
-    leaves, tree = jax.tree.flatten((run.method, run.simulator.network, run.simulator.block.links))
+    digest, simulator = hashlib.sha256(), run.simulator
+    leaves, tree = jax.tree.flatten((run.method, simulator.weights))
     digest.update(re.sub(r" at 0x[0-9a-f]+", "", str(tree)).encode())
-    block, X = run.gauge.block, run.simulator.view(run.carry)
-    shape = (run.problem.nodes, run.problem.size)
-    probe = jnp.asarray(np.random.default_rng(0).standard_normal(shape))
-    said = [block.values(probe), block.penalty.prox(probe, jnp.ones((shape[0], 1)))]
-    said.append(block.penalty.value(said[1]))
-    rounded = [np.char.mod("%.6e", np.asarray(a, np.float64)) for a in (*said, *X)]
-    for part in (*leaves, jax.random.key_data(run.simulator.seed), run.problem.counts, *rounded):
+    block = run.gauge.block
+    ids = np.asarray(block.ids)
+    drawn = [np.random.default_rng(i).standard_normal((2, run.problem.size)) for i in ids]
+    probe, other = jnp.asarray(np.stack(drawn, 1))
+    moved = block.penalty.prox(probe, jnp.ones((len(ids), 1)))
+    models, duals = (jnp.asarray(a, jnp.float64) for a in simulator.view(run.carry))
+    said = [block.values(probe), block.penalty.value(moved)]
+    said += [(a * other).sum(1) for a in (moved, models, duals)]
+    rounded = np.char.mod("%.6e", simulator.of_all(np.stack(said, 1)))
+    known = (jax.random.key_data(simulator.seed), run.graph.edges, run.problem.counts, rounded)
+    for part in (*leaves, *known):
         digest.update(np.ascontiguousarray(part).tobytes())
-    digest.update(f"{run.dtype} {run.problem.loss.outputs} {run.faults}".encode())
+    layout = "" if simulator.residents is not None else jax.tree.map(jnp.shape, run.carry)
+    digest.update(f"{run.dtype} {run.problem.loss.outputs} {run.faults} {layout}".encode())
     return digest.hexdigest()

@@ -52,7 +52,7 @@ def check(
     for name, value in (("tol", tol), ("oracle_budget", oracle_budget)):
         if value is not None and not (isinstance(value, Real) and float(value) > 0):
             raise MethodError(f"{name}={value!r}: give a positive number, or None")
-    if not isinstance(reference, bool | Reference):
+    if reference is not None and not isinstance(reference, bool | Reference):
         raise ProblemError(
             f"reference={reference!r}: give True, False or edgewise.reference(problem)"
         )

@@ -1,5 +1,6 @@
 """Which optimum a run is measured against, and what at."""
 
+from functools import cached_property
 from typing import Any
 
 import jax.numpy as jnp
@@ -8,7 +9,7 @@ from jax import Array
 
 from edgewise.faults import Faults, induced
 from edgewise.graph import Graph
-from edgewise.measure import Ends, Target, measure, target_of
+from edgewise.measure import Sight, Target, measure_whole, target_of
 from edgewise.problem import Problem
 from edgewise.reference import Reference, reference
 
@@ -19,8 +20,6 @@ class Gauge:
     def __init__(self, problem: Problem, graph: Graph, rows: Any = None) -> None:
         self.problem, self.graph = problem, graph
         self.block = problem.block(None, np.float64, rows)
-        i, j = graph.edges.T if len(graph.edges) else (np.zeros(0, int),) * 2
-        self.ends = Ends(jnp.asarray(i), jnp.asarray(j))
         self.target: Target | None = None
 
     def aim(self, star: Reference | None) -> None:
@@ -28,11 +27,17 @@ class Gauge:
 
     def read(self, X: Array, duals: Array, round: int) -> dict[str, Array]:
         """What a trace says of models (V, n) and duals after so many rounds."""
-        problem = self.problem
-        smoothness = jnp.asarray(problem.smoothness.sample)
-        return measure(
-            self.block, X, duals, self.target, self.ends, smoothness, problem.same_penalty
+        return measure_whole(
+            self.block, X, None, duals, self.target, self.sight, self.problem.same_penalty
         )
+
+    @cached_property
+    def sight(self) -> Sight:
+        i, j = map(
+            jnp.asarray, self.graph.edges.T if len(self.graph.edges) else np.zeros((2, 0), int)
+        )
+        L = jnp.asarray(self.problem.smoothness.sample)
+        return Sight(i, j, jnp.ones(()), L, L.sum(), jnp.asarray(float(len(L))))
 
 
 class ShiftingGauge(Gauge):

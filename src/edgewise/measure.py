@@ -1,5 +1,6 @@
 """How far a run has come: everything a trace reports, in float64 and outside the timing."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -27,42 +28,114 @@ def target_of(star: Any) -> Target:
     return Target(*map(jnp.asarray, (star.x, star.gradients, star.subgradients, star.objective)))
 
 
-class Ends(NamedTuple):
-    """The undirected edges, for the disagreement over them."""
+class Sight(NamedTuple):
+    """What a block of nodes sees of the network, for the disagreement over its edges."""
 
-    i: Array  # (E,)
-    j: Array  # (E,)
+    i: Any  # (e,) a node of the block
+    j: Any  # (e,) its neighbour, a row of the block's models and those from elsewhere
+    share: Any  # () of an edge that is counted here: a half where its other end counts it too
+    smoothness: Any  # (v,) sample smoothness
+    sum_smoothness: Any  # () over all nodes of the network
+    nodes: Any  # () how many these are
 
 
-@partial(jax.jit, static_argnames="same_penalty")
+def as_they_are(sums: Any) -> Any:
+    return sums
+
+
 def measure(
     p: Block,
     X: Array,
+    far: Array | None,
     duals: Array,
     target: Target | None,
-    ends: Ends,
-    sample_smoothness: Array,
+    sight: Sight,
+    same_penalty: bool,
+    total: Callable[[Any], Any] = as_they_are,
+) -> dict[str, Array]:
+    """objective_gap, bregman, consensus and residual of the nodes' models X (v, n).
+
+    `total` adds up sums over blocks, where nodes are spread over several; `far` (m, n) are then
+    the models of neighbours elsewhere.
+    """
+    first = total(models_and_duals(X, duals))
+    center, level = first["models"] / sight.nodes, first["duals"] / sight.nodes
+    sums = total(deviations(p, X, far, duals, target, sight, center, level, same_penalty))
+    return figures(p, sums, target, sight, center, same_penalty)
+
+
+measure_whole = jax.jit(partial(measure, total=as_they_are), static_argnames="same_penalty")
+
+
+@jax.jit
+def models_and_duals(X: Array, duals: Array) -> dict[str, Array]:
+    return {"models": X.sum(0), "duals": duals.sum(0)}
+
+
+@partial(jax.jit, static_argnames="same_penalty")
+def deviations(
+    p: Block,
+    X: Array,
+    far: Array | None,
+    duals: Array,
+    target: Target | None,
+    sight: Sight,
+    center: Array,
+    level: Array,
     same_penalty: bool,
 ) -> dict[str, Array]:
-    """objective_gap, bregman, consensus and residual of the nodes' models X (V, n)."""
-    center = X.mean(0)
-    spread = jnp.sqrt(((X - center) ** 2).sum(1).mean())
-    if same_penalty:
-        residual = whole_residual(p, center, sample_smoothness)
-        residual = jnp.hypot(residual, pull(X, ends, sample_smoothness))
-    else:
-        residual = node_residual(p, X, duals, ends, sample_smoothness)
-    missing = jnp.full((), jnp.nan)
-    report = {
-        "objective_gap": missing,
-        "bregman": missing,
-        "consensus": spread,
-        "residual": residual,
+    """Sums over the block's nodes of all that is measured."""
+    every = X if far is None else jnp.concatenate([X, far])
+    sums = {
+        "spread": ((X - center) ** 2).sum(),
+        "edges": sight.share * ((every[sight.i] - every[sight.j]) ** 2).sum(),
     }
+    if same_penalty:  # of the centre: it is as good as any
+        everywhere = jnp.broadcast_to(center, X.shape)
+        sums["gradient"] = (p.full(everywhere) + p.ridge(everywhere)).sum(0)
+    else:  # of every node by itself, with its duals, which must add up to zero
+        t = 1 / sight.smoothness[:, None]
+        G = p.full(X) + p.ridge(X) - (duals - level)
+        sums["own"] = (((X - p.penalty.prox(X - t * G, t)) / t) ** 2).sum()
     if target is not None:
-        report["objective_gap"] = (p.values(X) + p.penalty.value(X)).sum() - target.objective
-        report["bregman"] = bregman(p, X, target)
-    return report
+        sums["objective"] = (p.values(X) + p.penalty.value(X)).sum()
+        sums["bregman"] = bregman(p, X, target)
+    return sums
+
+
+@partial(jax.jit, static_argnames="same_penalty")
+def figures(
+    p: Block,
+    sums: dict[str, Array],
+    target: Target | None,
+    sight: Sight,
+    center: Array,
+    same_penalty: bool,
+) -> dict[str, Array]:
+    """What a trace says, from sums over all nodes."""
+    if same_penalty:
+        own = whole_residual(p, center, sums["gradient"], sight)
+    else:
+        own = jnp.sqrt(sums["own"])
+    # the disagreement over edges, in the units of a gradient
+    pull = sight.sum_smoothness / sight.nodes * jnp.sqrt(sums["edges"])
+    missing = jnp.full((), jnp.nan)
+    return {
+        "objective_gap": missing if target is None else sums["objective"] - target.objective,
+        "bregman": missing if target is None else sums["bregman"],
+        "consensus": jnp.sqrt(sums["spread"] / sight.nodes),
+        "residual": jnp.hypot(own, pull),
+    }
+
+
+def whole_residual(p: Block, x: Array, gradient: Array, sight: Sight) -> Array:
+    """|x - prox_{t h}(x - t grad F(x))| / t for F = sum_i f_i, h = sum_i h_i, t = 1 / sum_i L_i."""
+    t = 1 / sight.sum_smoothness
+    v = sight.smoothness.shape[0]
+    moved = p.penalty.prox(
+        jnp.broadcast_to(x - t * gradient, (v, x.shape[0])), jnp.full((v, 1), t * sight.nodes)
+    )[0]
+    return jnp.linalg.norm(x - moved) / t
 
 
 def bregman(p: Block, X: Array, target: Target) -> Array:
@@ -89,30 +162,3 @@ def divergences(p: Block, X: Array, target: Target) -> Array:
         return part.weighed(p.loss.divergence(part.margins(p, models), y, at))
 
     return p.node_means(X, each) + ridge
-
-
-def whole_residual(p: Block, x: Array, sample_smoothness: Array) -> Array:
-    """|x - prox_{t h}(x - t grad F(x))| / t for F = sum_i f_i, h = sum_i h_i, t = 1 / sum_i L_i."""
-    V = sample_smoothness.shape[0]
-    t = 1 / sample_smoothness.sum()
-    everywhere = jnp.broadcast_to(x, (V, x.shape[0]))
-    gradient = (p.full(everywhere) + p.ridge(everywhere)).sum(0)
-    moved = p.penalty.prox(
-        jnp.broadcast_to(x - t * gradient, everywhere.shape), jnp.full((V, 1), t * V)
-    )[0]
-    return jnp.linalg.norm(x - moved) / t
-
-
-def node_residual(p: Block, X: Array, duals: Array, ends: Ends, sample_smoothness: Array) -> Array:
-    """All nodes' prox-gradient residuals with their duals (which must add up to zero), together
-    with the disagreement over edges."""
-    balanced = duals - duals.mean(0)
-    t = 1 / sample_smoothness[:, None]
-    G = p.full(X) + p.ridge(X) - balanced
-    own = (X - p.penalty.prox(X - t * G, t)) / t
-    return jnp.hypot(jnp.linalg.norm(own), pull(X, ends, sample_smoothness))
-
-
-def pull(X: Array, ends: Ends, sample_smoothness: Array) -> Array:
-    """The disagreement over edges, in the units of a gradient."""
-    return sample_smoothness.mean() * jnp.linalg.norm(X[ends.i] - X[ends.j])

@@ -11,7 +11,7 @@ from edgewise.trace import LABELS
 if TYPE_CHECKING:
     from edgewise.compare import Comparison
     from edgewise.graph import Graph
-    from edgewise.solve import Result
+    from edgewise.result import Result
     from edgewise.tune import Tuning
 
 

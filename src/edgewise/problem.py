@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
+from os import PathLike
 from typing import Any
 
 import jax
@@ -11,18 +12,21 @@ import numpy as np
 
 from edgewise import penalties
 from edgewise.block import Block, Links
-from edgewise.data.shards import Shards
+from edgewise.data.folders import FolderShards
+from edgewise.data.shards import Shards, rows_of
 from edgewise.data.stream import Stream
-from edgewise.errors import DataError, ProblemError, UnknownName
+from edgewise.errors import DataError, ProblemError
 from edgewise.rows import make_rows
 from edgewise.smoothness import Smoothness
+from edgewise.weights import Weights
 
 
 class Problem:
     """Shards, a loss and a penalty.
 
-    shards         `edgewise.split(...)`, `Shards`, a list with one (X_i, y_i) per node, or a
-                   `Stream` of samples without end
+    shards         `edgewise.split(...)`, `Shards`, a list with one (X_i, y_i) per node, a folder
+                   of shards (its files are read when they are needed), or a `Stream` of samples
+                   without end
     loss           `Logistic(ridge=...)`, `Squared()`, `Huber()`, ..., or `CustomLoss(fn)`
     penalty        one for every node, or a list with one per node; penalties add up over nodes
     weights        "node": f_i is the mean over node i's samples (the paper); "sample": (V/N) times
@@ -52,7 +56,12 @@ class Problem:
             if weights != "node" or sample_weight is not None:
                 raise ProblemError("a stream has no weights: leave weights and sample_weight out")
             shards = self.stream.holdout
-        self.shards = shards if isinstance(shards, Shards) else Shards.from_parts(shards)
+        if isinstance(shards, str | PathLike):
+            shards = FolderShards(shards)
+        elif not isinstance(shards, Shards | FolderShards):
+            shards = Shards.from_parts(shards)
+        self.shards: Shards | FolderShards = shards
+        self.ids = np.arange(self.nodes)  # what random words depend on: `only` keeps them
         for part in ("encode", "linear", "ridge"):
             if isinstance(loss, type) or not hasattr(loss, part):
                 raise ProblemError(
@@ -62,12 +71,20 @@ class Problem:
         if intercept and not loss.linear:
             raise ProblemError("CustomLoss has no intercept: make it part of your function's x")
         self.intercept = bool(intercept)
-        self.labels, self.classes = loss.encode(self.shards.y)
+        if isinstance(self.shards, FolderShards) and not manifest_suffices(self.shards, loss):
+            self.shards = self.shards.whole
+        if isinstance(self.shards, Shards):
+            self.labels, self.classes = loss.encode(self.shards.y)
+        else:
+            known = self.shards.classes
+            self.classes = None if known is None else loss.encode(known)[1]
         if hasattr(loss, "outputs") and loss.outputs != 1:
             assert self.classes is not None
             loss = replace(loss, outputs=len(self.classes))
         self.loss = loss
-        self.scale = sample_scale(self.shards, weights, sample_weight)
+        self._weights = Weights(weights, sample_weight, self.nodes, self.shards.samples)
+        if isinstance(self.shards, Shards):
+            self.scale = self._weights.factors(self.shards, self.ids)
         p = self.shards.features
         width = loss.size if getattr(loss, "size", None) else p
         self.free = loss.outputs if self.intercept else 0
@@ -94,6 +111,16 @@ class Problem:
         return slice(first, first + int(self.counts[i]))
 
     @cached_property
+    def labels(self) -> np.ndarray:
+        """(N,) as the loss takes them."""
+        return self.encode(self.shards.y)
+
+    @cached_property
+    def scale(self) -> np.ndarray | None:
+        """(N,) factors a with f_i = (1/K_i) sum_k a_k loss_k, or None where all are one."""
+        return self._weights.factors(self.shards, self.ids)
+
+    @cached_property
     def smoothness(self) -> Smoothness:
         return Smoothness(self)
 
@@ -105,12 +132,11 @@ class Problem:
     def encode(self, y: np.ndarray) -> np.ndarray:
         """Labels as numbers, by the classes that the problem was made with."""
         if self.classes is None:
-            return np.asarray(y, np.float64)
+            return np.asarray(self.loss.encode(y)[0])
         unknown = np.setdiff1d(y, self.classes)
         if len(unknown):
             raise DataError(f"label {unknown[0]!r} is none of the classes {list(self.classes)}")
-        codes = np.searchsorted(self.classes, y).astype(np.float64)
-        return codes if self.loss.outputs > 1 else 2 * codes - 1
+        return np.asarray(self.loss.encode(self.classes)[0])[np.searchsorted(self.classes, y)]
 
     @property
     def penalised(self) -> bool:
@@ -119,17 +145,27 @@ class Problem:
         return not all(isinstance(h, penalties.NoPenalty) for h in every)
 
     def only(self, nodes: Any) -> "Problem":
-        """The problem of some of the nodes, with losses and penalties as they are here."""
-        at = np.concatenate([np.arange(self.own(i).start, self.own(i).stop) for i in nodes])
+        """The problem of some of the nodes, with ids, losses, weights and penalties as they are
+        here. Of a folder it reads these nodes' files and no other."""
+        here = np.asarray(nodes)
+        if here.dtype.kind not in "iu" or here.ndim != 1 or not here.size:
+            raise ProblemError(f"only({nodes!r}): give the numbers of one node or more, as a list")
+        if here.min() < 0 or here.max() >= self.nodes:
+            raise ProblemError(f"only({nodes!r}): nodes are 0 to {self.nodes - 1}")
+        rows = rows_of(self.shards, here)
         made = object.__new__(Problem)
         for name in ("stream", "loss", "intercept", "classes", "free", "size"):
             setattr(made, name, getattr(self, name))
-        made.shards = Shards(self.shards.X[at], self.shards.y[at], self.counts[nodes])
-        made.labels = self.labels[at]
-        made.scale = None if self.scale is None else self.scale[at]
+        made.ids, made.shards = self.ids[here], self.shards.of(here)
+        if isinstance(self.shards, Shards):
+            made.labels = self.labels[rows]
+            made.scale = None if self.scale is None else self.scale[rows]
+        else:
+            made.labels = self.encode(made.shards.y)
+            made.scale = self._weights.factors(made.shards, made.ids, rows)
         made.penalty = self.penalty
         if isinstance(self.penalty, list | tuple):
-            made.penalty = [self.penalty[i] for i in nodes]
+            made.penalty = [self.penalty[i] for i in here]
         with jax.enable_x64(True):
             made._stacked = penalties.stack(made.penalty, made.nodes, made.size, free=made.free)
         return made
@@ -176,7 +212,7 @@ class Problem:
         if self.intercept:
             mask = jnp.asarray(np.arange(self.size) < self.size - self.free, dtype)
         return Block(
-            jnp.arange(self.nodes, dtype=jnp.int32),
+            jnp.asarray(self.ids, jnp.int32),
             jnp.asarray(self.shards.first, jnp.int64),
             jnp.asarray(self.counts, jnp.int64),
             rows,
@@ -193,6 +229,16 @@ class Problem:
             f"Problem({self.nodes} nodes, {self.shards.samples} samples, {self.size} unknowns, "
             f"{type(self.loss).__name__})"
         )
+
+
+def manifest_suffices(shards: FolderShards, loss: Any) -> bool:
+    """Whether it says all that a loss must know of the labels ahead: classes, where it has any."""
+    if shards.classes is not None:
+        return True
+    try:
+        return loss.encode(np.array([1, 2]).astype(shards.label_dtype))[1] is None
+    except DataError:
+        return False  # the labels themselves will tell why
 
 
 def require_room(X: Any, dtype: Any, device: Any) -> None:
@@ -220,32 +266,3 @@ def in_dtype(tree: Any, dtype: Any) -> Any:
         return jnp.asarray(a, dtype) if np.asarray(a).dtype.kind == "f" else jnp.asarray(a)
 
     return jax.tree.map(cast, tree)
-
-
-def sample_scale(shards: Shards, weights: str, sample_weight: Any) -> np.ndarray | None:
-    """(N,) factors a with f_i = (1/K_i) sum_k a_k loss_k, or None where all are one."""
-    if not isinstance(weights, str) or weights not in ("node", "sample"):
-        raise UnknownName("weights", weights, ["node", "sample"])
-    counts = np.repeat(shards.counts, shards.counts).astype(np.float64)
-    if sample_weight is None:
-        if weights == "node":
-            return None
-        return counts * shards.nodes / shards.samples
-    try:
-        w = np.asarray(sample_weight, np.float64)
-    except (TypeError, ValueError) as wrong:
-        raise DataError("sample_weight must be numbers, one per sample") from wrong
-    if w.shape != (shards.samples,):
-        raise DataError(f"sample_weight has shape {w.shape}: give {shards.samples}, one per sample")
-    if not np.isfinite(w).all() or (w < 0).any():
-        raise DataError("sample_weight must be finite and not negative")
-    w = w if shards.order is None else w[shards.order]
-    sums = np.add.reduceat(w, shards.first)
-    if weights == "sample":
-        if w.sum() == 0:
-            raise DataError("sample_weight is zero for every sample: give some a positive weight")
-        return np.asarray(w * counts * shards.nodes / w.sum())
-    if (sums == 0).any():
-        node = int(np.argmin(sums))
-        raise DataError(f"sample_weight is zero for all of node {node}: drop the node, or weigh it")
-    return np.asarray(w * counts / np.repeat(sums, shards.counts))

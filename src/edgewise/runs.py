@@ -22,9 +22,10 @@ import numpy as np
 from edgewise.errors import InputError
 from edgewise.graph import Graph
 from edgewise.losses import Huber, Logistic, Multinomial, SmoothedHinge, Squared
+from edgewise.pictures import mean_labels, picture
 from edgewise.problem import Problem
-from edgewise.solve import Result
-from edgewise.trace import LABELS, Trace
+from edgewise.result import Result
+from edgewise.trace import Trace
 
 CONFIG, RESULT, MODEL, CHECKPOINT = "run.toml", "result.json", "model.json", "checkpoint.npz"
 ESTIMATORS = {
@@ -34,8 +35,6 @@ ESTIMATORS = {
     Squared: "LinearRegression",
     Huber: "LinearRegression",
 }
-FAR = 1e30
-CLEAR = 100  # nodes up to which springs lay out a graph quickly
 
 
 class Saved(NamedTuple):
@@ -75,8 +74,10 @@ def save_result(
     result: Result,
     summary: Mapping[str, Any],
     preprocessing: Mapping[str, Any] | None = None,
+    labels: np.ndarray | None = None,
 ) -> None:
-    """Everything of a solve but its configuration and its log."""
+    """Everything of a solve but its configuration and its log; `labels` are the peers' means, where
+    not all samples are here."""
     result.trace.save(folder / "trace.npz")
     result.trace.save(folder / "trace.csv")
     arrays = {"x": result.x, "X": result.X, "duals": result.duals}
@@ -87,7 +88,8 @@ def save_result(
         model = as_estimator(problem, result.x) | {"preprocessing": dict(preprocessing or {})}
         (folder / MODEL).write_text(json.dumps(model) + "\n")
     write_json(folder / RESULT, summary)
-    picture(problem, graph, result.trace, folder / "plot.png", f"by {summary['method']}")
+    labels = mean_labels(problem) if labels is None else labels
+    picture(problem, graph, result.trace, folder / "plot.png", f"by {summary['method']}", labels)
 
 
 def load_run(folder: str | Path) -> Saved:
@@ -216,73 +218,3 @@ def load_model(path: str | Path) -> Any:
     except (OSError, ValueError, KeyError, TypeError) as problem:
         raise InputError(f"{path} is no model ({problem!r}): run it again") from None
     return make_pipeline(*steps, estimator) if steps else estimator
-
-
-# --- pictures -------------------------------------------------------------------------------------
-
-
-def picture(problem: Problem, graph: Graph, trace: Trace, path: Path, how: str) -> Path:
-    """The peers with what they hold, and how they come to agree."""
-    import matplotlib
-
-    matplotlib.use("Agg", force=False)
-    import matplotlib.pyplot as plt
-    import networkx as nx
-
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    network = graph.to_networkx()
-    few = graph.nodes <= CLEAR
-    layout = nx.kamada_kawai_layout(network) if few else nx.circular_layout(network)
-    own = [problem.labels[problem.own(i)] for i in range(problem.nodes)]
-    two = problem.classes is not None and problem.loss.outputs == 1
-    drawn = nx.draw_networkx_nodes(
-        network,
-        layout,
-        ax=left,
-        node_size=20 + 280 * problem.counts / problem.counts.max(),
-        node_color=[np.mean(y > 0) if two else np.mean(y) for y in own],
-        cmap="coolwarm_r",
-        edgecolors="0.3",
-    )
-    nx.draw_networkx_edges(network, layout, ax=left, alpha=0.4)
-    left.set_title("peers: size is samples, colour their labels")
-    left.axis("off")
-    share = f"share of {problem.classes[1]!s}" if two else "mean label"
-    figure.colorbar(drawn, ax=left, label=share, shrink=0.8)
-    shown = drawable(trace)
-    for name in ("residual", "bregman", "consensus"):
-        if np.isfinite(shown[name]).any():
-            shown.plot(name, ax=right)
-            right.lines[-1].set_label(LABELS[name])
-    right.set_ylabel("")
-    right.set_title(f"one model, {how}")
-    right.legend()
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
-    return path
-
-
-def drawable(trace: Trace) -> Trace:
-    """Without the numbers that an axis has no room for: of runs that diverged."""
-    columns = {k: np.where(np.abs(v) < FAR, v, np.nan) for k, v in trace.columns.items()}
-    return Trace(columns, trace.meta)
-
-
-def plot_runs(runs: list[Saved], x: str, y: str, path: str | Path) -> Path:
-    """The traces of several runs in one picture."""
-    import matplotlib
-
-    matplotlib.use("Agg", force=False)
-    import matplotlib.pyplot as plt
-
-    figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
-    for run in runs:
-        if run.trace is not None:
-            drawable(run.trace).plot(y, x, ax)
-            ax.lines[-1].set_label(f"{run.config.get('method', '')} ({run.folder.name})")
-    ax.legend(fontsize="small")
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
-    return path

@@ -14,9 +14,10 @@ from jax import Array, lax
 from edgewise.block import Block
 from edgewise.graph import Graph
 from edgewise.measure import Target, bregman
-from edgewise.network.simulated import MOST_NOISE, Simulator, compiled, one_step
+from edgewise.network.simulated import MOST_NOISE, Simulator, one_step
 from edgewise.network.wires import Perfect, connect
 from edgewise.problem import Problem
+from edgewise.programs import compiled
 from edgewise.words import draw_words
 
 Data = tuple[Perfect, Block]

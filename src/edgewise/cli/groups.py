@@ -169,13 +169,35 @@ class Run:
     )
     rho: Annotated[Text, option(METHOD, "auto, theory, a number, or one per edge.")] = None
     devices: Annotated[Whole, option(METHOD, "Spread the nodes over so many GPUs.")] = None
+    engine: Annotated[
+        str,
+        option(
+            METHOD,
+            "simulator: this process has all nodes; mpi: the ranks of a job, as in mpiexec -n 8 "
+            "edgewise solve --shards shards --engine mpi.",
+            autocompletion=names.engines,
+        ),
+    ] = "simulator"
+    partition: Annotated[
+        str,
+        option(
+            METHOD,
+            "Nodes of a rank: metis (few edges between ranks) or contiguous.",
+            autocompletion=names.partitions,
+        ),
+    ] = "metis"
     rounds: Annotated[int, option(STOP, "Communication rounds, at most.")] = 5000
     tol: Annotated[Number, option(STOP, "Stop at this optimality residual.")] = None
     oracle_budget: Annotated[Number, option(STOP, "Stop at so many oracle calls a node.")] = None
     record_every: Annotated[int, option(STOP, "Rounds between two rows of the trace.")] = 50
     reference: Annotated[
-        bool, option(STOP, "Measure against the centralised optimum, which takes a solve.")
-    ] = True
+        bool | None,
+        option(
+            STOP,
+            "Measure against the centralised optimum, which takes a solve.",
+            show_default="yes, but not with mpi",
+        ),
+    ] = None
     x0: Annotated[Text, option(STOP, "A former run's folder, to start from its models.")] = None
     duals: Annotated[Text, option(STOP, "A former run's folder, to start from its duals.")] = None
     checkpoint: Annotated[

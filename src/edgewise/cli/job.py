@@ -8,6 +8,7 @@ import numpy as np
 import edgewise as ew
 from edgewise.cli import parts
 from edgewise.cli.groups import Samples, Task
+from edgewise.data.folders import FolderShards
 from edgewise.data.shards import Array, Matrix
 from edgewise.errors import DataError, UnknownName
 
@@ -31,7 +32,7 @@ def make_job(o: Task) -> Job:
     return Job(problem, parts.graph(o, shards.nodes, o.seed), preprocessing)
 
 
-def load_shards(o: Task) -> tuple[ew.Shards, dict[str, Any]]:
+def load_shards(o: Task) -> tuple[ew.Shards | FolderShards, dict[str, Any]]:
     folder = o.shards
     if o.data is not None and folder is not None:
         raise DataError(f"both data ({o.data}) and shards ({folder}) are given: leave one out")
@@ -39,14 +40,16 @@ def load_shards(o: Task) -> tuple[ew.Shards, dict[str, Any]]:
         folder = o.data
     if folder is None:
         return split_samples(o)
-    before = ew.data.read_manifest(folder).get("about", {}).get("preprocessing", {})
-    shards = ew.data.load_shards(folder)
+    shards = FolderShards(folder)
+    before = shards.manifest.get("about", {}).get("preprocessing", {})
     if o.nodes not in (None, shards.nodes):
         raise DataError(f"{folder} has {shards.nodes} nodes, not {o.nodes}: leave --nodes out")
     if before and (o.scale or o.normalize):
         raise DataError(f"{folder} was scaled when it was split: leave --scale, --normalize out")
+    if not (o.scale or o.normalize):
+        return shards, before
     X, after = prepared(shards.X, o)
-    return ew.Shards(X, shards.y, shards.counts, shards.order), before or after
+    return ew.Shards(X, shards.y, shards.counts, shards.order), after
 
 
 def split_samples(o: Samples) -> tuple[ew.Shards, dict[str, Any]]:

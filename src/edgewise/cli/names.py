@@ -42,6 +42,14 @@ def weights() -> list[str]:
     return ["node", "sample"]
 
 
+def engines() -> list[str]:
+    return ["simulator", "mpi"]
+
+
+def partitions() -> list[str]:
+    return ["metis", "contiguous"]
+
+
 def experiments() -> list[str]:
     from edgewise.experiments import EXPERIMENTS
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 import edgewise as ew
-from edgewise.cli.groups import Task, Weather
+from edgewise.cli.groups import Run, Task, Weather
+from edgewise.cli.shell import launched
 from edgewise.errors import GraphError, InputError, MethodError, ProblemError, UnknownName
 from edgewise.methods import make
 
@@ -170,6 +171,19 @@ def literal(text: str) -> Any:
         return np.array(numbers_in(text))
     except ValueError:
         return text
+
+
+def engine(o: Run) -> ew.MPI | None:
+    if o.engine == "mpi":
+        return ew.MPI(partition=o.partition)
+    if o.engine != "simulator":
+        raise UnknownName("engine", o.engine, ["simulator", "mpi"])
+    if launched().ranks > 1:
+        raise InputError(
+            f"{launched().ranks} processes were started to do the same each: give --engine mpi for "
+            "them to share the nodes, or start one"
+        )
+    return None
 
 
 def faults(o: Weather) -> ew.Faults | None:

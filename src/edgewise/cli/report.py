@@ -16,6 +16,7 @@ from edgewise.cli.options import ReportOptions, SolveOptions
 from edgewise.cli.shell import output, print_json
 from edgewise.errors import EdgewiseError, InputError, UnknownName
 from edgewise.page import PageRun, write_page
+from edgewise.pictures import plot_runs
 from edgewise.runs import Saved
 from edgewise.tables import short
 from edgewise.trace import COLUMNS, Trace
@@ -64,7 +65,7 @@ def report(o: ReportOptions) -> None:
         console.print(f"no runs, left out: {', '.join(others_there)}", highlight=False)
     for run in others:
         console.print(f"{run.folder} is of `{run.config['command']}`: left out")
-    path = (draw_page if kind == "page" else runs.plot_runs)(solves, o.x, o.y, o.out)
+    path = (draw_page if kind == "page" else plot_runs)(solves, o.x, o.y, o.out)
     console.print(f"{kind}: {path}", highlight=False, soft_wrap=True)
     if o.json:
         print_json({"command": "report", "runs": rows, kind: str(path)})

@@ -3,6 +3,7 @@
 import inspect
 import json
 import logging
+import os
 import signal
 import socket
 import sys
@@ -12,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import fields
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
 import typer
@@ -50,7 +51,7 @@ def taking(
             if otherwise and given["data"] is None and given["shards"] is None:
                 unsaid = [k for k in otherwise if by_default(context, k)]
                 given |= {k: otherwise[k] for k in unsaid}
-            with failing(given["debug"]):
+            with failing(given["debug"], speaks=launched().rank == 0):
                 command(options(**given))
 
         call.__name__, call.__doc__, call.__annotations__ = command.__name__, command.__doc__, {}
@@ -65,12 +66,30 @@ def by_default(context: typer.Context, name: str) -> bool:
     return source is None or source.name == "DEFAULT"
 
 
+class Launched(NamedTuple):
+    rank: int
+    ranks: int
+
+
+def launched() -> Launched:
+    """What mpiexec or srun said to this process, if they started it."""
+
+    def first(*names: str, otherwise: str) -> int:
+        return int(next((os.environ[name] for name in names if name in os.environ), otherwise))
+
+    return Launched(
+        first("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", otherwise="0"),
+        first("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", otherwise="1"),
+    )
+
+
 @contextmanager
-def failing(debug: bool) -> Iterator[None]:
-    """Errors as one paragraph on stderr, with an exit code."""
+def failing(debug: bool, speaks: bool = True) -> Iterator[None]:
+    """Errors as one paragraph on stderr, with an exit code; said once where all of a job's
+    processes have the same."""
     code, said = BAD_INPUT, ""
     try:
-        with passing_on_warnings():
+        with passing_on_warnings(speaks):
             yield
         return
     except KeyboardInterrupt:
@@ -85,16 +104,17 @@ def failing(debug: bool) -> Iterator[None]:
         said += "" if debug else ": --debug shows where"
     if debug:
         traceback.print_exc()
-    print(" ".join(said.split()), file=sys.stderr)
+    if speaks:
+        print(" ".join(said.split()), file=sys.stderr)
     raise typer.Exit(code)
 
 
 @contextmanager
-def passing_on_warnings() -> Iterator[None]:
+def passing_on_warnings(speaks: bool) -> Iterator[None]:
     """Warnings as a line in the log and on stderr; of divergence the result speaks itself."""
 
     def say(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        if not issubclass(category, DivergenceWarning):
+        if speaks and not issubclass(category, DivergenceWarning):
             log.warning(str(message))
 
     stderr = logging.StreamHandler(sys.stderr)
@@ -129,9 +149,9 @@ def noticing_interrupts() -> Iterator[Callable[[], bool]]:
                 seen.extend(ours.recv(64))
 
 
-def output(options: Any) -> Console:
-    """Where tables go: nowhere if the output is to be JSON."""
-    return Console(quiet=options.json)
+def output(options: Any, speaks: bool = True) -> Console:
+    """Where tables go: nowhere if the output is to be JSON, or another rank's."""
+    return Console(quiet=options.json or not speaks)
 
 
 def print_json(value: Any) -> None:

@@ -1,6 +1,12 @@
 """Samples: read them, name them, deal them out to nodes."""
 
-from edgewise.data.folders import load_node, load_shards, read_manifest, write_shards
+from edgewise.data.folders import (
+    FolderShards,
+    load_node,
+    load_shards,
+    read_manifest,
+    write_shards,
+)
 from edgewise.data.named import dataset, names
 from edgewise.data.readers import load, read_csv, read_libsvm, read_npz
 from edgewise.data.shards import Shards
@@ -9,6 +15,7 @@ from edgewise.data.stream import Stream
 from edgewise.data.synthetic import epsilon_like
 
 __all__ = [
+    "FolderShards",
     "Shards",
     "Stream",
     "dataset",

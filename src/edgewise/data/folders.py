@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from edgewise.data.readers import read_npz
-from edgewise.data.shards import Array, Matrix, Shards, aligned_empty, as_matrix
+from edgewise.data.shards import Array, Matrix, Shards, aligned_empty, as_counts, as_matrix
 from edgewise.data.split import MOST_CLASSES
 from edgewise.errors import DataError
 
@@ -74,6 +76,13 @@ def read_manifest(folder: str | PathLike[str]) -> dict[str, Any]:
     known = isinstance(manifest, dict) and needed <= manifest.keys()
     if not known or {k: manifest[k] for k in FORMAT} != FORMAT:
         raise DataError(f"{path} is no manifest of shards, version 1: split the data again")
+    try:
+        sizes = [said["samples"] for said in manifest["shards"]]
+        adds_up = (len(sizes), sum(sizes)) == (manifest["nodes"], manifest["samples"])
+    except (KeyError, TypeError):
+        adds_up = False
+    if not adds_up:
+        raise DataError(f"{path} lists other shards than it counts: split the data again")
     return dict(manifest)
 
 
@@ -100,27 +109,81 @@ def load_node(
         return X, y, file["order"] if "order" in file.files else None
 
 
+class FolderShards:
+    """The shards of a folder, read when they are asked for.
+
+    Sizes, types and classes are the manifest's. X, y and order read every file, once; `of` reads
+    the files of some nodes and no other. Each file is held against its checksum.
+    """
+
+    def __init__(self, folder: str | PathLike[str]) -> None:
+        self.folder, self.manifest = Path(folder), read_manifest(folder)
+        self.counts = as_counts([said["samples"] for said in self.manifest["shards"]])
+        self.first: NDArray[np.int64] = np.cumsum(self.counts) - self.counts
+        self.nodes, self.samples = len(self.counts), int(self.counts.sum())
+        self.features = int(self.manifest["features"])
+        self.dtype, self.sparse = np.dtype(self.manifest["dtype"]), bool(self.manifest["sparse"])
+        self.label_dtype = np.dtype(self.manifest["labels"]["dtype"])
+
+    @property
+    def classes(self) -> Array | None:
+        """The labels that there are, sorted; None where they are too many, or no whole numbers."""
+        classes = self.manifest["labels"]["classes"]
+        return None if classes is None else np.array(classes, self.label_dtype)
+
+    @cached_property
+    def whole(self) -> Shards:
+        return self._read(range(self.nodes))
+
+    @property
+    def X(self) -> Matrix:
+        return self.whole.X
+
+    @property
+    def y(self) -> Array:
+        return self.whole.y
+
+    @property
+    def order(self) -> NDArray[np.int64] | None:
+        return self.whole.order
+
+    def of(self, nodes: Sequence[int] | NDArray[np.int64]) -> Shards:
+        """The shards of some of the nodes."""
+        return self.whole.of(nodes) if "whole" in vars(self) else self._read(nodes)
+
+    def __len__(self) -> int:
+        return self.nodes
+
+    def __getitem__(self, node: int) -> tuple[Matrix, Array]:
+        return self.whole[node]
+
+    def __iter__(self) -> Iterator[tuple[Matrix, Array]]:
+        return iter(self.whole)
+
+    def _read(self, nodes: Sequence[int] | NDArray[np.int64]) -> Shards:
+        """In one allocation where X is dense."""
+        counts = self.counts[nodes]
+        shape = (int(counts.sum()), self.features)
+        joined = None if self.sparse else aligned_empty(shape, self.dtype)
+        blocks: list[Any] = []
+        labels, orders = [], []
+        for node, end in zip(nodes, np.cumsum(counts), strict=True):
+            X, y, order = load_node(self.folder, int(node), self.manifest)
+            labels.append(y)
+            orders.append(order)
+            if joined is None:
+                blocks.append(X)
+            else:
+                joined[end - len(y) : end] = X
+        matrix = as_matrix(sp.vstack(blocks, format="csr")) if joined is None else joined
+        known = [order for order in orders if order is not None]
+        order = np.concatenate(known) if len(known) == len(orders) else None
+        return Shards(matrix, np.concatenate(labels), counts, order)
+
+
 def load_shards(folder: str | PathLike[str]) -> Shards:
     """All nodes, every file held against its checksum, in one allocation where X is dense."""
-    manifest = read_manifest(folder)
-    counts = np.array([said["samples"] for said in manifest["shards"]], np.int64)
-    ends = np.cumsum(counts)
-    labels, orders = [], []
-    blocks: list[Any] = []
-    shape = (int(counts.sum()), manifest["features"])
-    whole = None if manifest["sparse"] else aligned_empty(shape, manifest["dtype"])
-    for node, end in enumerate(ends):
-        X, y, order = load_node(folder, node, manifest)
-        labels.append(y)
-        orders.append(order)
-        if whole is None:
-            blocks.append(X)
-        else:
-            whole[end - len(y) : end] = X
-    joined = as_matrix(sp.vstack(blocks, format="csr")) if whole is None else whole
-    known = [order for order in orders if order is not None]
-    order = np.concatenate(known) if len(known) == len(orders) else None
-    return Shards(joined, np.concatenate(labels), counts, order)
+    return FolderShards(folder).whole
 
 
 def parts(X: Any) -> dict[str, Array]:

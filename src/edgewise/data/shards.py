@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -39,7 +39,7 @@ class Shards:
         given: dict[str, Any] = {
             "X": as_matrix(self.X),
             "y": as_labels(self.y),
-            "counts": _as_counts(self.counts),
+            "counts": as_counts(self.counts),
         }
         for name, value in given.items():
             object.__setattr__(self, name, value)
@@ -99,7 +99,7 @@ class Shards:
         dtype: DTypeLike = np.float64,
     ) -> Shards:
         """Allocate once, then have fill(i, X_i, y_i) write each node's samples in place."""
-        sizes = _as_counts(counts)
+        sizes = as_counts(counts)
         X = aligned_empty((int(sizes.sum()), features), dtype)
         y = aligned_empty((int(sizes.sum()),), dtype)
         ends = np.cumsum(sizes)
@@ -136,6 +136,12 @@ class Shards:
     def __iter__(self) -> Iterator[tuple[Matrix, Array]]:
         return (self[node] for node in range(self.nodes))
 
+    def of(self, nodes: Sequence[int] | NDArray[np.int64]) -> Shards:
+        """The shards of some of the nodes."""
+        rows = rows_of(self, nodes)
+        order = None if self.order is None else self.order[rows]
+        return Shards(self.X[rows], self.y[rows], self.counts[nodes], order)
+
     def _refuse_non_finite(self) -> None:
         if isinstance(self.X, np.ndarray):
             row = _first_non_finite(self.X)
@@ -152,6 +158,12 @@ class Shards:
                 f"{what} has a NaN or an infinity in row {row} (node {node}, its row "
                 f"{row - self.first[node]}): drop that sample or fill in the value"
             )
+
+
+def rows_of(shards: Any, nodes: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+    """The rows that these nodes hold, node after node."""
+    ends = shards.first + shards.counts
+    return np.concatenate([np.arange(shards.first[i], ends[i]) for i in nodes])
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike) -> Array:
@@ -232,7 +244,7 @@ def as_labels(y: Any) -> Array:
     return labels
 
 
-def _as_counts(counts: Any) -> NDArray[np.int64]:
+def as_counts(counts: Any) -> NDArray[np.int64]:
     sizes = np.asarray(counts)
     if sizes.ndim != 1 or len(sizes) == 0 or sizes.dtype.kind not in "iu":
         raise DataError(

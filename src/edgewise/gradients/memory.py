@@ -40,13 +40,24 @@ class Draw(NamedTuple):
     base: Array  # (v, n) the mean gradient remembered, as in the memory that comes with this
     part: Any = None  # (v, 1) of the sum, to be added to the remembered mean; or None, and then no
     new: Any = None  # (v, b) slopes, to be remembered
+    over: Any = None  # (v,) where a sum of iterates begins anew; None where none is kept
 
 
 class Sampled(Batched):
     """An estimator whose gradient is a `Draw`: engines may put it together as suits them."""
 
+    @property
+    def looks_at_models(self) -> bool:
+        """Whether `draw` does more with X than to hand it to the block."""
+        return False
+
     def draw(self, p: Block, X: Array, m: Memory, words: Array) -> tuple[Draw, Memory]:
         raise NotImplementedError
+
+    def draw_unsummed(self, p: Block, X: Array, m: Memory, words: Array) -> tuple[Draw, Memory]:
+        """As `draw`, but X is still to be added to `m.extra.total`, where that is kept: nodes whose
+        sum is over then have zero there."""
+        return self.draw(p, X, m, words)
 
     def __call__(self, p: Block, X: Array, m: Memory, words: Array) -> tuple[Array, Memory]:
         draw, m = self.draw(p, X, m, words)

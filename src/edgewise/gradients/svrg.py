@@ -65,28 +65,38 @@ class SVRG(Sampled):
         return remember(p, X, keep_table=p.loss.linear)._replace(extra=epoch)
 
     def draw(self, p: Block, X: Array, m: Memory, words: Array) -> tuple[Draw, Memory]:
+        draw, m = self.draw_unsummed(p, X, m, words)
+        total = jnp.where(draw.over[:, None], 0, m.extra.total + X)
+        return draw, m._replace(extra=m.extra._replace(total=total))
+
+    def draw_unsummed(self, p: Block, X: Array, m: Memory, words: Array) -> tuple[Draw, Memory]:
         e: Epoch = m.extra
-        total, done = e.total + X, e.done + 1
+        done = e.done + 1
         most = jnp.maximum(done, 1).astype(X.dtype)[:, None]
-        over = done >= e.length
+        over, journey = done >= e.length, e.journey
         if self.stop:
-            journey, lost = self.travel(X, e.journey)
+            journey, lost = self.travel(X, journey)
             over |= (done >= self.shortest(p)) & lost
             fresh = Journey(X, X, jnp.zeros_like(journey.path))
             journey = jax.tree.map(lambda a, b: jnp.where(match(over, a), a, b), fresh, journey)
-        m = retake(p, m, lambda of: of(total) / of(most), over)
+        m = retake(p, m, lambda of: (of(e.total) + of(X)) / of(most), over)
         longest = 2 * p.counts if self.longest is None else self.longest
         m = m._replace(
             extra=Epoch(
-                jnp.where(over[:, None], 0, total),
+                e.total,
                 jnp.where(over, 0, done),
                 jnp.where(over, jnp.minimum(2 * e.length, longest), e.length),
-                journey if self.stop else None,
+                journey,
             )
         )
         pick = p.pick(words)
         slopes = weighted(pick, change(p, m, X, pick)[1])
-        return Draw(pick, slopes, m.mean), m._replace(calls=m.calls + 2 * pick.batch)
+        draw = Draw(pick, slopes, m.mean, over=over)
+        return draw, m._replace(calls=m.calls + 2 * pick.batch)
+
+    @property
+    def looks_at_models(self) -> bool:
+        return self.stop > 0
 
     def shortest(self, p: Block) -> Array:
         first = jnp.maximum(p.counts // 4, 1) if self.first is None else self.first

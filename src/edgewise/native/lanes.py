@@ -1,8 +1,8 @@
 """Vectors of numbers for Numba: values that stay in registers.
 
 Loops over slices of arrays vectorise too, but load and store every intermediate result and check
-for overlaps before each loop: three times slower where neighbours are summed. What is written with
-these runs on plain numbers too, which do the columns that fill no vector; `like` says which.
+for overlaps before each loop: three times slower where neighbours are summed. `like` is a value of
+the type that is wanted.
 """
 
 # mypy: ignore-errors
@@ -11,6 +11,7 @@ import operator
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
@@ -61,16 +62,6 @@ arithmetic(operator.mul, "fmul")
 
 
 @intrinsic
-def count(context, like):
-    """How many numbers a value has."""
-
-    def code(context, builder, signature, args):
-        return ir.Constant(ir.IntType(64), WIDTH if isinstance(like, Lanes) else 1)
-
-    return types.int64(like), code
-
-
-@intrinsic
 def size(context, like):
     """Bytes of one of its numbers."""
 
@@ -90,6 +81,32 @@ def get(context, address, like):
 
 
 @intrinsic
+def get_first(context, address, live, like):
+    """As `get`, but zero from the `live`-th number on, and nothing is read there."""
+
+    def code(context, builder, signature, args):
+        kind, index = machine_type(like), ir.VectorType(ir.IntType(64), WIDTH)
+        pointer = builder.inttoptr(args[0], kind.as_pointer())
+        lane = ir.Constant(index, list(range(WIDTH)))
+        mask = builder.icmp_signed("<", lane, repeated(builder, args[1], index))
+        align = ir.Constant(ir.IntType(32), like.bitwidth // 8)
+        given = [pointer, align, mask, ir.Constant(kind, [0.0] * WIDTH)]
+        load = ir.FunctionType(kind, [a.type for a in given])
+        name = f"llvm.masked.load.v{WIDTH}f{like.bitwidth}.p0"
+        return builder.call(cgutils.get_or_insert_function(builder.module, load, name), given)
+
+    return like(types.int64, types.int64, like), code
+
+
+def repeated(builder, number, kind):
+    empty, index = ir.Constant(kind, ir.Undefined), ir.IntType(32)
+    first = builder.insert_element(empty, number, ir.Constant(index, 0))
+    return builder.shuffle_vector(
+        first, empty, ir.Constant(ir.VectorType(index, WIDTH), [0] * WIDTH)
+    )
+
+
+@intrinsic
 def put(context, address, value):
     def code(context, builder, signature, args):
         pointer = builder.inttoptr(args[0], machine_type(value).as_pointer())
@@ -104,14 +121,8 @@ def every(context, number, like):
     """The same number throughout."""
 
     def code(context, builder, signature, args):
-        kind = machine_type(like)
         one = args[0] if like.bitwidth == 64 else builder.fptrunc(args[0], FLOATS[32])
-        if not isinstance(like, Lanes):
-            return one
-        empty, index = ir.Constant(kind, ir.Undefined), ir.IntType(32)
-        first = builder.insert_element(empty, one, ir.Constant(index, 0))
-        spread = ir.Constant(ir.VectorType(index, WIDTH), [0] * WIDTH)
-        return builder.shuffle_vector(first, empty, spread)
+        return repeated(builder, one, machine_type(like))
 
     return like(types.float64, like), code
 
@@ -148,10 +159,7 @@ def total(context, value):
     def code(context, builder, signature, args):
         parts = args[0]
         if value.bitwidth == 32:
-            wide = ir.VectorType(FLOATS[64], WIDTH) if isinstance(value, Lanes) else FLOATS[64]
-            parts = builder.fpext(parts, wide)
-        if not isinstance(value, Lanes):
-            return parts
+            parts = builder.fpext(parts, machine_type(LANES[64]))
         index, width = ir.IntType(32), WIDTH
         while width > 1:
             width //= 2

@@ -12,7 +12,7 @@ from jax import Array, lax
 
 from edgewise.block import Block, Links
 from edgewise.graph import Graph
-from edgewise.network.wires import pull_edges, pull_slots, swap
+from edgewise.network.wires import by_slots, hear
 from edgewise.pytree import pytree
 from edgewise.rows import Rows, Sparse, make_rows
 
@@ -61,12 +61,8 @@ class Crossing(NamedTuple):
         return tuple(self.one(k, links, sent) for k, sent in zip(hears, outbox, strict=True))
 
     def one(self, kind: str, links: Links, sent: Array) -> Array:
-        if kind == "each":
-            return swap(self.messages.pool(sent), self.reverse)
-        weight, pool = getattr(links, kind), self.vectors.pool(sent)
-        if self.neighbours is None:
-            return pull_edges(pool, links.owner, self.other, weight)[: sent.shape[0]]
-        return pull_slots(sent, pool, self.neighbours, links.row(kind))
+        exchange = self.messages if kind == "each" else self.vectors
+        return hear(self, kind, links, sent, exchange.pool(sent))
 
     def rows(self, hears: tuple[str, ...]) -> int:
         """Vectors that a device sends to others in a round."""
@@ -160,9 +156,7 @@ class Layout:
         reverse[mine] = self.back[k]
         other = filled(self.far[k], self.e, 0)
         if whole.slots is not None:
-            slots = self.links(k, whole).slots
-            own = np.arange(self.v, dtype=np.int32)[:, None]
-            neighbours = np.where(slots < self.e, other[np.minimum(slots, self.e - 1)], own)
+            neighbours = by_slots(self.links(k, whole).slots, other)
         return Crossing(other, reverse, neighbours, self.vectors(k), self.messages(k))
 
     def rows(self, problem: Any, dtype: Any) -> Callable[[int], Rows]:

@@ -128,6 +128,13 @@ class ShardedSimulator(Simulator):
         return self.layout.joined(a)
 
     @property
+    def residents(self) -> None:
+        return None
+
+    def gauge(self) -> Gauge:
+        return HostGauge(self.problem, self.graph)
+
+    @property
     def bytes_between_devices(self) -> float:
         """Of one round, all devices together, padding included."""
         return self.network.rows(self.method.hears) * self.layout.devices * self.message_bytes

@@ -3,7 +3,6 @@
 import contextlib
 import threading
 import time
-from concurrent.futures import Future
 from typing import Any
 
 import jax
@@ -15,8 +14,10 @@ from edgewise.block import Block, Links
 from edgewise.cache import keep_programs
 from edgewise.data.stream import Tap
 from edgewise.errors import MethodError
+from edgewise.gauge import Gauge
 from edgewise.graph import Graph
 from edgewise.network.wires import Perfect, connect, edge_duals
+from edgewise.programs import compiled
 from edgewise.rows import Dense
 from edgewise.words import draw_words
 
@@ -63,41 +64,6 @@ CPU_OPTIONS = {
     "xla_cpu_experimental_ynn_fusion_type": "",
 }
 MOST_NOISE = 1 << 22  # random words in memory at a time
-COMPILED: dict[Any, Future[Any]] = {}
-MOST_COMPILED = 64
-LOCK = threading.Lock()
-
-
-def signature(args: Any) -> tuple[Any, ...]:
-    leaves, tree = jax.tree.flatten(args)
-    return tree, tuple((a.shape, a.dtype) for a in leaves)
-
-
-def compiled(
-    f: Any, args: tuple[Any, ...], options: dict[str, Any], donated: Any = (), **static: Any
-) -> Any:
-    """f compiled ahead for these arguments, so that compiling is never timed.
-
-    Threads compile different programs at once, and wait for the same one.
-    """
-    key = (f, tuple(static.items()), tuple(options.items()), signature(args))
-    with LOCK:
-        program = COMPILED.get(key)
-        first = program is None
-        if program is None:
-            if len(COMPILED) >= MOST_COMPILED:
-                COMPILED.pop(next(iter(COMPILED)))  # the oldest
-            program = COMPILED[key] = Future()
-    if first:
-        jitted = jax.jit(
-            f, static_argnames=tuple(static), donate_argnums=donated, compiler_options=options
-        )
-        try:
-            program.set_result(jitted.lower(*args, **static).compile())
-        except BaseException as error:
-            COMPILED.pop(key, None)
-            program.set_exception(error)
-    return program.result()
 
 
 class Simulator:
@@ -119,6 +85,7 @@ class Simulator:
         self.method = jax.tree.map(lambda a: jnp.asarray(a, dtype), prepared)
         self.problem = problem
         self.graph, self.dtype = graph, dtype
+        self.weights = weights
         self.lay_out(weights)
         self.seed = jax.random.key(seed)
         if problem.stream is not None:
@@ -127,7 +94,7 @@ class Simulator:
         self.options = CPU_OPTIONS if on_cpu else {}
         self.unroll = 8
         if on_cpu:  # two spare copies of the state, but cost one of what is kept for each sample
-            much_data = len(problem.labels) > 4 * problem.nodes * problem.size
+            much_data = problem.shards.samples > 4 * problem.nodes * problem.size
             self.unroll = 1 if much_data or "each" in method.hears else 2
 
     def lay_out(self, weights: dict[str, np.ndarray]) -> None:
@@ -234,6 +201,45 @@ class Simulator:
     def per_node(self, a: Any) -> np.ndarray:
         """(V, ...) an array of the carry."""
         return np.asarray(a)
+
+    # --- what an engine that has some of the nodes only must ask the others ----------------------
+
+    speaks = True  # to the user
+    rank, ranks = 0, 1
+
+    @property
+    def residents(self) -> np.ndarray | None:
+        """The nodes that a carry is of, row by row; None: it goes into a checkpoint as it is."""
+        return np.arange(self.graph.nodes)
+
+    def own(self, X: np.ndarray) -> np.ndarray:
+        """Of numbers of all nodes those of the nodes that are here."""
+        return X
+
+    def of_all(self, a: np.ndarray) -> np.ndarray:
+        """(V, ...) from numbers of the nodes that are here."""
+        return a
+
+    def gathered(self, X: np.ndarray) -> np.ndarray:
+        """As `of_all`, for large arrays: where one speaks, others may keep what they have."""
+        return X
+
+    def mean(self, X: np.ndarray, here: np.ndarray) -> np.ndarray:
+        """(n,) of the models of those present."""
+        out: np.ndarray = X[here].mean(0)
+        return out
+
+    def agree(self, number: int) -> int:
+        """The largest that anyone says."""
+        return number
+
+    def slowest(self, seconds: float) -> float:
+        return seconds
+
+    def gauge(self) -> Gauge:
+        return Gauge(self.problem, self.graph, self.block.rows)
+
+    # --- streams ---------------------------------------------------------------------------------
 
     def next_samples(self, first: int, steps: int) -> tuple[Block, Any]:
         """A block whose nodes hold one batch each, and the batches of the next `steps` steps."""

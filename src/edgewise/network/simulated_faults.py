@@ -11,8 +11,9 @@ from edgewise.block import Block
 from edgewise.faults import Faults
 from edgewise.graph import Graph
 from edgewise.network.faulty import Chances, Faulty, Mail, Spells
-from edgewise.network.simulated import Simulator, compiled
+from edgewise.network.simulated import Simulator
 from edgewise.network.wires import Perfect
+from edgewise.programs import compiled
 from edgewise.words import draw_words
 
 

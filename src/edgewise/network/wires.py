@@ -50,33 +50,55 @@ class Perfect(NamedTuple):
         return tuple(self.one(k, links, sent) for k, sent in zip(hears, outbox, strict=True))
 
     def one(self, kind: str, links: Links, sent: Array) -> Array:
-        if kind == "each":
-            return swap(sent, self.reverse)
-        weight = getattr(links, kind)
-        if self.neighbours is None:
-            return pull_edges(sent, links.owner, self.other, weight)
-        return pull_slots(sent, sent, self.neighbours, links.row(kind))
+        return hear(self, kind, links, sent, sent)
+
+
+def hear(wires: Any, kind: str, links: Links, sent: Array, pool: Array) -> Array:
+    """What nodes hear of a kind. Far ends are rows of the pool, which begins with what was sent
+    here."""
+    if kind == "each":
+        return swap(pool, wires.reverse)
+    weight = getattr(links, kind)
+    if wires.neighbours is None:
+        return pull_edges(pool, links.owner, wires.other, weight)[: sent.shape[0]]
+    return pull_slots(sent, pool, wires.neighbours, links.row(kind))
 
 
 def connect(graph: Graph, weights: dict[str, np.ndarray], dtype: Any) -> tuple[Links, Perfect]:
     """The links and the wires of a whole graph; `weights` are per undirected edge."""
-    d, V = graph.directed, graph.nodes
-    widest = int(graph.degrees.max(initial=0))
-    slots = neighbours = None
-    if 0 < widest <= MOST_SLOTS:
-        position = np.arange(len(d.owner)) - np.searchsorted(d.owner, d.owner)
-        slots = np.full((V, widest), len(d.owner), np.int32)
-        slots[d.owner, position] = np.arange(len(d.owner))
-        neighbours = np.tile(np.arange(V, dtype=np.int32)[:, None], (1, widest))
-        neighbours[d.owner, position] = d.other
-    both = {k: np.asarray(w)[d.edge].astype(dtype) for k, w in weights.items()}
-    rho = both.get("rho")
-    total = None
-    if rho is not None:
-        total = np.bincount(d.owner, weights["rho"][d.edge], V).astype(dtype)[:, None]
-    links = Links(d.owner.astype(np.int32), rho, both.get("mixing"), total, slots)
+    d = graph.directed
+    links = links_of(d.owner, d.edge, graph.nodes, weights, dtype)
+    neighbours = None if links.slots is None else by_slots(links.slots, d.other)
     wires = Perfect(d.other.astype(np.int32), d.reverse.astype(np.int32), neighbours)
     return jax.tree.map(jnp.asarray, (links, wires))
+
+
+def links_of(
+    owner: np.ndarray, edge: np.ndarray, nodes: int, weights: dict[str, np.ndarray], dtype: Any
+) -> Links:
+    """Of directed edges in the order of their owners, each one way of an undirected edge."""
+    both = {k: np.asarray(w)[edge].astype(dtype) for k, w in weights.items()}
+    total = None
+    if "rho" in weights:
+        total = np.bincount(owner, weights["rho"][edge], nodes).astype(dtype)[:, None]
+    slots = slots_of(owner, nodes)
+    return Links(owner.astype(np.int32), both.get("rho"), both.get("mixing"), total, slots)
+
+
+def slots_of(owner: np.ndarray, nodes: int) -> np.ndarray | None:
+    """(nodes, d) the edges of each node, padded with their number; None where one has too many."""
+    widest = int(np.bincount(owner, minlength=nodes).max(initial=0))
+    if not 0 < widest <= MOST_SLOTS:
+        return None
+    slots = np.full((nodes, widest), len(owner), np.int32)
+    slots[owner, np.arange(len(owner)) - np.searchsorted(owner, owner)] = np.arange(len(owner))
+    return slots
+
+
+def by_slots(slots: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """(nodes, d) the far ends, the node itself where it has no more."""
+    itself = np.broadcast_to(np.arange(len(slots))[:, None], slots.shape)
+    return np.where(slots < len(other), np.append(other, 0)[slots], itself).astype(np.int32)
 
 
 def edge_duals(graph: Graph, duals: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ import numpy as np
 
 from edgewise.errors import InputError, UnknownName
 from edgewise.graph import Graph
-from edgewise.runs import CLEAR, FAR
+from edgewise.pictures import CLEAR, FAR
 from edgewise.trace import LABELS, Trace
 
 X_AXES = ("oracle_calls", "rounds", "bytes_sent", "seconds")

@@ -23,6 +23,7 @@ from edgewise.errors import (
 )
 from edgewise.graph import Graph
 from edgewise.losses import Huber, Squared
+from edgewise.result import Result
 from edgewise.sklearn.frame import Frame
 from edgewise.sklearn.parts import (
     SMALL,
@@ -30,7 +31,7 @@ from edgewise.sklearn.parts import (
     SharedProblem,
     sample_gradient,
 )
-from edgewise.solve import Result, solve
+from edgewise.solve import solve
 
 METHOD, MAX_ITER, TOL = "pdmm", 20_000, 1e-10
 RECORD_EVERY = 50

@@ -1,0 +1,299 @@
+"""What a round over MPI takes, and how much of that is neither computing nor sending.
+
+    python benchmarks/mpi.py                     1, 2, 4 and 8 ranks on this host
+    python benchmarks/mpi.py --ranks 2 4         these only
+
+It starts the jobs by itself, each of which measures everything in turns, so that all parts see the
+same moods of the machine. With more ranks than cores no round gets faster. Compare the ratios.
+
+local     the engine's own compiled step, by all ranks at once and in step with a barrier after
+          each, less what the barrier alone takes
+bare      the same vectors by mpi4py and nothing around it, less what writing them takes: they are
+          written anew for each round, or else they stay in the reader's cache
+overhead  engine / (local + bare) - 1
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import edgewise as ew
+from edgewise.checks import precision
+from edgewise.methods import make
+from edgewise.native import simulator
+from edgewise.network.ranks import RankSimulator, leaving, one_round
+from edgewise.network.share import Share, partition
+from edgewise.network.simulated import Simulator
+from edgewise.programs import compiled
+
+NODES, EDGES, SAMPLES = 50, 250, 20
+ROUNDS = {2_000: 400, 20_000: 60}  # timed at a time, by number of unknowns
+REPEATS, STALL = 7, 3.0
+ON_ONE_HOST = "--map-by :OVERSUBSCRIBE --bind-to none --mca pml ob1 --mca btl self,sm".split()
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def the_graph() -> ew.Graph:
+    return ew.Graph.random(NODES, EDGES, seed=1)
+
+
+# --- a rank --------------------------------------------------------------------------------------
+
+
+class Bare:
+    """A rank's vectors, without edgewise."""
+
+    def __init__(self, rank: RankSimulator) -> None:
+        lists, n = rank.share.vectors, rank.problem.size
+        self.mpi, self.comm = rank.engine.mpi, rank.post.comm
+        self.sent = np.zeros((len(lists.send), n))
+        self.came = np.zeros((lists.coming, n))
+        self.to = parts(self.sent, lists.to)
+        self.come = parts(self.came, lists.come)
+        self.counts = [[n * many for _, many in side] for side in (lists.to, lists.come)]
+
+    def write(self) -> None:
+        self.sent += 1.0
+
+    def point_to_point(self) -> None:
+        requests = [self.comm.Irecv(part, rank) for rank, part in self.come]
+        requests += [self.comm.Isend(part, rank) for rank, part in self.to]
+        self.mpi.Request.Waitall(requests)
+
+    def collective(self) -> None:
+        sent, came = (self.sent, self.counts[0]), (self.came, self.counts[1])
+        self.comm.Ineighbor_alltoallv(sent, came).Wait()
+
+
+def parts(vectors: np.ndarray, counts: list[tuple[int, int]]) -> list[tuple[int, np.ndarray]]:
+    ends = np.cumsum([many for _, many in counts], dtype=int)
+    return [
+        (rank, vectors[end - many : end]) for (rank, many), end in zip(counts, ends, strict=True)
+    ]
+
+
+class Local:
+    """The program that the engine runs, on what came once."""
+
+    def __init__(self, rank: RankSimulator, carry: Any, rounds: int) -> None:
+        self.fixed, tree = jax.tree.flatten((rank.own_method, rank.network, rank.block))
+        noise = rank.words(0, rounds).reshape(rounds, -1, rank.method.words)
+        state, _ = carry  # what node form sends is a part of its state
+        self.before, form = jax.tree.flatten((state, (), noise, jnp.zeros((), jnp.int32)))
+        self.came = rank.post.came
+        args = (self.fixed, self.before, self.came)
+        self.program = compiled(
+            one_round, args, rank.options, 1, trees=(tree, form), phase=rank.method.phases[0]
+        )
+        self.restart()
+
+    def restart(self) -> None:
+        self.leaves = [jnp.array(a, copy=True) for a in self.before]
+
+    def step(self) -> None:
+        self.leaves, packed = self.program(self.fixed, self.leaves, self.came)
+        jax.block_until_ready(packed)
+
+
+class Rounds:
+    """An engine that goes on from where it was."""
+
+    def __init__(self, engine: Simulator) -> None:
+        self.engine, self.done = engine, 0
+        self.carry = engine.start(engine.origin(), None)
+
+    def lap(self, rounds: int) -> float:
+        self.carry, seconds = self.engine.advance(self.carry, self.done, rounds)
+        self.done += rounds
+        return seconds / rounds
+
+
+def measure(engine: ew.MPI, folder: Path, rounds: int) -> dict[str, float]:
+    """Median microseconds of a round and of its parts, each as the slowest rank sees it."""
+    problem = ew.Problem(folder, ew.Logistic(ridge=1e-3))
+    rest = (problem, the_graph(), make("saga-pd"), 0, precision(None))
+    rank = RankSimulator(*rest, engine)
+    ours, bare, barrier = Rounds(rank), Bare(rank), engine.comm.Barrier
+    ours.lap(rounds)
+    local = Local(rank, jax.tree.map(lambda a: jnp.array(a, copy=True), ours.carry), rounds)
+
+    def timed(*does: Callable[[], None]) -> Callable[[], float]:
+        def lap() -> float:
+            local.restart()
+            barrier()
+            start = time.perf_counter()
+            for _ in range(rounds):
+                for do in does:
+                    do()
+            return (time.perf_counter() - start) / rounds
+
+        return lap
+
+    laps = {
+        "engine": lambda: ours.lap(rounds),
+        "barrier": timed(barrier),
+        "step, barrier": timed(local.step, barrier),
+        "write, barrier": timed(bare.write, barrier),
+        "write, point to point": timed(bare.write, bare.point_to_point),
+        "write, collective": timed(bare.write, bare.collective),
+    }
+    if engine.ranks == 1:
+        whole = {"plain": Rounds(Simulator(*rest)), "compiled": Rounds(simulator(*rest))}
+        laps |= {name: lambda run=run: run.lap(rounds) for name, run in whole.items()}
+    seen: dict[str, list[float]] = {name: [] for name in laps}
+    for repeat in range(1 + REPEATS):
+        for name, lap in laps.items():
+            barrier()
+            slowest = engine.largest(lap())
+            if repeat:  # the first compiles and warms up
+                seen[name].append(1e6 * slowest)
+    rank.close()
+    middle = {name: float(np.median(all_of_it)) for name, all_of_it in seen.items()}
+    writing = middle["write, barrier"] - middle["barrier"]
+    return middle | {
+        "local": middle["step, barrier"] - middle["barrier"],
+        "bare": middle["write, point to point"] - writing,
+        "collective": middle["write, collective"] - writing,
+    }
+
+
+def stall(engine: ew.MPI, folder: Path) -> dict[str, float]:
+    """CPU seconds that rank 0 burns while rank 1 sleeps: in the engine's exchange and in a bare
+    one."""
+    problem = ew.Problem(folder, ew.Logistic(ridge=1e-3))
+    rank = RankSimulator(problem, the_graph(), make("saga-pd"), 0, precision(None), engine)
+    carry, bare = rank.start(rank.origin(), None), Bare(rank)
+    packed = jax.block_until_ready(leaving(rank.own_method, rank.network, carry[1]))
+    burnt = {}
+    waits = {"engine": lambda: rank.post.exchange(packed), "bare": bare.point_to_point}
+    for name, wait in waits.items():
+        wait()
+        engine.comm.Barrier()
+        if engine.rank == 1:
+            time.sleep(STALL)
+        before = time.process_time()
+        wait()
+        burnt[name] = time.process_time() - before
+    rank.close()
+    return burnt
+
+
+def job(folder: Path) -> None:
+    engine = ew.MPI()  # before JAX starts
+    said: dict[str, Any] = {}
+    with jax.enable_x64(True):
+        for n, rounds in ROUNDS.items():
+            said[str(n)] = measure(engine, folder / str(n), rounds)
+        if engine.ranks == 2:
+            said["stall"] = stall(engine, folder / str(min(ROUNDS)))
+    if engine.rank == 0:
+        print(json.dumps(said))
+
+
+# --- all jobs ------------------------------------------------------------------------------------
+
+
+def launch(ranks: int, folder: str) -> dict[str, Any]:
+    beside = Path(sys.executable).with_name("mpiexec")
+    mpiexec = str(beside) if beside.exists() else shutil.which("mpiexec")
+    if mpiexec is None:
+        raise SystemExit("no mpiexec: pip install 'edgewise[mpi]'")
+    command = [mpiexec, "-n", str(ranks), *ON_ONE_HOST, sys.executable, "-m", "mpi4py"]
+    done = subprocess.run(
+        [*command, __file__, "--job", folder],
+        env=os.environ | AS_ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return said
+
+
+def vectors(graph: ew.Graph, how: str, ranks: int) -> int:
+    """That all ranks together send in a round, in node form."""
+    home = partition(how, graph, np.full(graph.nodes, SAMPLES), ranks)
+    return sum(len(Share(graph, home, rank).vectors.send) for rank in range(ranks))
+
+
+def times_table(said: dict[int, dict[str, Any]], n: int) -> Table:
+    title = f"{n:,} unknowns, {NODES} nodes, {EDGES} edges, saga-pd: us a round"
+    heads = ["ranks", "engine", "rounds/s", "local", "bare", "by collective", "overhead"]
+    heads += ["x plain", "x compiled"]
+    table = Table(*heads, title=title, title_justify="left")
+    whole = said.get(1, {}).get(str(n))
+    for ranks, sizes in said.items():
+        t = sizes[str(n)]
+        parts = t["local"] + t["bare"]
+        cells = [f"{t[k]:,.0f}" for k in ("engine", "local", "bare", "collective")]
+        cells.insert(1, f"{1e6 / t['engine']:,.0f}")
+        against = [f"{t['engine'] / whole[k]:.2f}" for k in ("plain", "compiled")] if whole else []
+        table.add_row(str(ranks), *cells, f"{t['engine'] / parts - 1:.0%}", *against)
+    return table
+
+
+def vectors_table(numbers: list[int]) -> Table:
+    grid = ew.Graph.grid(5, NODES // 5)
+    order = np.random.default_rng(0).permutation(NODES)
+    graphs = {
+        f"random, {EDGES} edges": the_graph(),
+        f"grid, 5 by {NODES // 5}": grid,
+        "grid, nodes numbered at random": ew.Graph.from_edges(order[grid.edges], nodes=NODES),
+    }
+    table = Table("vectors between ranks a round", "ranks", "metis", "contiguous")
+    for name, graph in graphs.items():
+        for ranks in numbers:
+            sent = [str(vectors(graph, how, ranks)) for how in ("metis", "contiguous")]
+            table.add_row(name, str(ranks), *sent)
+    return table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2, 4, 8])
+    parser.add_argument("--job", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.job is not None:
+        job(options.job)
+        return
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        for n in ROUNDS:
+            X, y = ew.data.epsilon_like(rows=NODES * SAMPLES, features=n)
+            ew.data.write_shards(Path(folder) / str(n), ew.split(X, y, nodes=NODES))
+        said = {ranks: launch(ranks, folder) for ranks in options.ranks}
+    console = Console(width=110)
+    for n in ROUNDS:
+        console.print(times_table(said, n))
+        if 1 in said:
+            alone = said[1][str(n)]
+            of_both = ", ".join(f"{k} {alone[k]:,.0f}" for k in ("plain", "compiled"))
+            console.print(f"one process with all nodes, us a round: {of_both}\n")
+    console.print(vectors_table([ranks for ranks in options.ranks if ranks > 1]))
+    if 2 in said:
+        burnt = said[2]["stall"]
+        console.print(
+            f"CPU seconds of rank 0 while rank 1 sleeps {STALL:.0f} s: engine "
+            f"{burnt['engine']:.2f}, bare {burnt['bare']:.2f}"
+        )
+    console.print(f"{os.cpu_count()} cores, {time.perf_counter() - start:.0f} s in all")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""What a solve came to, in numbers and as a table."""
+
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+import edgewise as ew
+from edgewise import __version__, runs
+from edgewise.cli.crew import Crew
+from edgewise.cli.job import Job
+from edgewise.cli.options import SolveOptions
+from edgewise.trace import COLUMNS
+
+MOST_SCORED = 10**10  # multiplications spent on the score of every peer
+
+
+def summarise(
+    o: SolveOptions, job: Job, result: ew.Result, faults: ew.Faults | None, crew: Crew
+) -> dict[str, Any]:
+    """What the run came to, for tables and scripts."""
+    problem, x = job.problem, result.x
+    held = crew.held(problem, job.graph)
+    weights = x[: x.size - problem.free]
+    summary: dict[str, Any] = {
+        "command": "solve",
+        "version": __version__,
+        "method": o.method,
+        "converged": result.converged,
+        "message": result.message,
+        "nodes": problem.nodes,
+        "edges": job.graph.edge_count,
+        "samples": problem.shards.samples,
+        "unknowns": problem.size,
+        **{name: float(result.trace[name][-1]) for name in COLUMNS},
+        "weights": weights.size,
+        "weights_used": int(np.count_nonzero(result.X[0, : weights.size])),
+        "score_kind": "R²" if problem.classes is None else "accuracy",
+        "score": score(held, x, crew),
+    }
+    cost = problem.shards.samples * problem.size * problem.nodes
+    if crew.engine is None and cost < MOST_SCORED:  # else a rank would need others' models
+        summary["score_worst_peer"] = min(score(held, own, crew) for own in result.X)
+    whole = faults is None or len(faults.changes) == 1  # all are there all the time
+    if whole and (crew.engine is None if o.reference is None else o.reference):
+        star = ew.reference(problem)
+        summary["score_reference"] = score(held, star.x, crew)
+        summary["distance"] = float(np.linalg.norm(x - star.x))
+    return summary
+
+
+def score(held: ew.Problem, x: np.ndarray, crew: Crew) -> float:
+    """On the training data: the part of labels that are right, or R² where they are numbers."""
+    W, b = runs.weights_of(held, x)
+    with np.errstate(over="ignore", invalid="ignore"):
+        z, y = np.asarray(held.shards.X @ W.T) + b, held.labels
+        if held.classes is None:
+            each = {"wrong": (z[:, 0] - y) ** 2, "y": y, "y2": y**2}
+        else:
+            said = z.argmax(1) if len(W) > 1 else np.where(z[:, 0] > 0, 1, -1)
+            each = {"right": said == y}
+    sums = crew.total({k: a.sum() for k, a in each.items()} | {"count": len(y)})
+    if not np.isfinite(x).all():
+        return float("nan")
+    mean = {k: a / sums["count"] for k, a in sums.items()}
+    if held.classes is not None:
+        return float(mean["right"])
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        return float(1 - mean["wrong"] / (mean["y2"] - mean["y"] ** 2))
+
+
+def table(s: dict[str, Any]) -> Table:
+    shown, kind = Table(show_header=False), f"training {s['score_kind']}"
+    rows = [
+        ("converged", "yes" if s["converged"] else "no"),
+        ("objective gap to the centralised answer", small(s["objective_gap"])),
+        ("distance from the centralised model", small(s.get("distance"))),
+        ("optimality residual", small(s["residual"])),
+        ("disagreement between peers", small(s["consensus"])),
+        ("communication rounds", f"{s['rounds']:,.0f}"),
+        ("oracle calls per peer", f"{s['oracle_calls']:,.0f}"),
+        ("bytes sent, all edges", f"{s['bytes_sent']:,.0f}"),
+        ("seconds of compute, in all", f"{s['seconds']:.2f}, {s['wall_seconds']:.2f}"),
+        ("weights used", f"{s['weights_used']} of {s['weights']}"),
+        (f"{kind}, centralised", share(s.get("score_reference"))),
+        (kind, share(s["score"])),
+        (f"{kind}, worst of the peers", share(s.get("score_worst_peer"))),
+    ]
+    for name, text in rows:
+        if text:
+            shown.add_row(name, text)
+    return shown
+
+
+def uneven(X: Any) -> bool:
+    """Whether columns that are not constant differ in scale more than tenfold."""
+    if not isinstance(X, np.ndarray):
+        return False
+    spread = X.std(0)
+    spread = spread[spread > 0]
+    return len(spread) > 0 and bool(spread.max() > 10 * spread.min())
+
+
+def small(number: float | None) -> str:
+    return "" if number is None or not np.isfinite(number) else f"{number:.2e}"
+
+
+def share(number: float | None) -> str:
+    return "" if number is None or not np.isfinite(number) else f"{number:.4g}"

@@ -1,0 +1,45 @@
+"""What runs a method's rounds: this process, several devices, or the ranks of an MPI job."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from edgewise.errors import MethodError
+from edgewise.faults import Faults
+from edgewise.graph import Graph
+from edgewise.native import simulator
+from edgewise.network.mpi import MPI
+from edgewise.network.ranks import RankSimulator
+from edgewise.network.sharded import ShardedSimulator, choose_devices
+from edgewise.network.simulated import Simulator
+from edgewise.network.simulated_faults import FaultySimulator
+from edgewise.problem import Problem
+
+
+@contextmanager
+def make_engine(
+    problem: Problem,
+    graph: Graph,
+    method: Any,
+    seed: int,
+    dtype: Any,
+    faults: Faults | None,
+    devices: Any,
+    engine: MPI | None,
+) -> Iterator[Simulator]:
+    if engine is not None:
+        if not isinstance(engine, MPI):
+            raise MethodError(f"engine={engine!r}: give edgewise.MPI(), or None")
+        if faults is not None or devices is not None:
+            what = "faults" if faults is not None else "devices"
+            raise MethodError(f"an MPI engine with {what}: leave one of them out")
+        rank = RankSimulator(problem, graph, method, seed, dtype, engine)
+        yield rank
+        rank.close()
+    elif devices is not None:
+        several = choose_devices(devices, problem, faults)
+        yield ShardedSimulator(problem, graph, method, seed, dtype, several)
+    elif faults is not None:
+        yield FaultySimulator(problem, graph, method, seed, dtype, faults)
+    else:
+        yield simulator(problem, graph, method, seed, dtype)

@@ -1,0 +1,52 @@
+"""How much each sample counts."""
+
+from typing import Any
+
+import numpy as np
+
+from edgewise.data.folders import FolderShards
+from edgewise.data.shards import Shards
+from edgewise.errors import DataError, UnknownName
+
+
+class Weights:
+    """Factors a with f_i = (1/K_i) sum_k a_k loss_k. They are those of the whole problem, also
+    where only some of its nodes are asked about, and their samples alone are here."""
+
+    def __init__(self, weights: str, sample_weight: Any, nodes: int, samples: int) -> None:
+        if not isinstance(weights, str) or weights not in ("node", "sample"):
+            raise UnknownName("weights", weights, ["node", "sample"])
+        self.by_sample, self.nodes, self.samples = weights == "sample", nodes, samples
+        self.each: np.ndarray | None = None
+        if sample_weight is None:
+            return
+        try:
+            w = np.asarray(sample_weight, np.float64)
+        except (TypeError, ValueError) as wrong:
+            raise DataError("sample_weight must be numbers, one per sample") from wrong
+        if w.shape != (samples,):
+            raise DataError(f"sample_weight has shape {w.shape}: give {samples}, one per sample")
+        if not np.isfinite(w).all() or (w < 0).any():
+            raise DataError("sample_weight must be finite and not negative")
+        self.each, self.total = w, w.sum()
+        if self.by_sample and self.total == 0:
+            raise DataError("sample_weight is zero for every sample: give some a positive weight")
+
+    def factors(
+        self, shards: Shards | FolderShards, ids: np.ndarray, rows: Any = slice(None)
+    ) -> np.ndarray | None:
+        """Those of the shards' samples, or None where all are one. The nodes have these ids, and
+        lie at these rows of all the nodes' samples."""
+        counts = np.repeat(shards.counts, shards.counts).astype(np.float64)
+        if self.each is None:
+            return counts * self.nodes / self.samples if self.by_sample else None
+        w = self.each[rows if shards.order is None else shards.order]
+        if self.by_sample:
+            return np.asarray(w * counts * self.nodes / self.total)
+        sums = np.add.reduceat(w, shards.first)
+        if (sums == 0).any():
+            node = ids[np.argmin(sums)]
+            raise DataError(
+                f"sample_weight is zero for all of node {node}: drop the node, or weigh it"
+            )
+        return np.asarray(w * counts / np.repeat(sums, shards.counts))
