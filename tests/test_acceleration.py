@@ -10,6 +10,7 @@ import edgewise as ew
 from edgewise.data.synthetic import epsilon_like
 from edgewise.gradients import ASVRG
 from edgewise.methods.primal_dual import PrimalDual
+from edgewise.native import simulator
 from edgewise.run import Run
 
 GRAPH = ew.Graph.random(nodes=8, edges=14, seed=0)
@@ -36,7 +37,8 @@ def states(gradient, rounds, **data):
     """The estimator's memory after every round, as `solve` runs it."""
     problem, _ = logistic(0.0, **data)
     with jax.enable_x64(True):
-        run = Run(problem, GRAPH, PrimalDual(gradient), 0, np.dtype("float64"), None, None)
+        engine = simulator(problem, GRAPH, PrimalDual(gradient), 0, np.dtype("float64"))
+        run = Run(problem, GRAPH, engine, None, None)
         for _ in range(rounds):
             run.advance(1)
             yield jax.tree.map(np.asarray, run.carry[0].memory)

@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 from edgewise import __version__
-from edgewise.cli import lists, report, reproduce, solve, split, study
+from edgewise.cli import lists, network, report, reproduce, solve, split, study
+from edgewise.cli.network_options import AddOptions, InitOptions, LeaveOptions, RenewOptions
 from edgewise.cli.options import (
     CompareOptions,
     ListOptions,
@@ -26,6 +27,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+of_network = typer.Typer(
+    help="Peers on hosts of their own, each with data that nobody else sees.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+app.add_typer(of_network, name="network")
 
 
 def version(wanted: bool) -> None:
@@ -107,3 +115,21 @@ app.command("methods", epilog=examples("methods", "methods --json"))(
     taking(ListOptions)(lists.methods)
 )
 app.command("doctor", epilog=examples("doctor"))(taking(ListOptions)(lists.doctor))
+
+of_network.command(
+    "init",
+    epilog=examples(
+        "network init --graph ring --nodes 8 --loss logistic --ridge 1e-2 --classes 0,1",
+        "network init --edges who-knows-whom.txt --host peer{id}.example.org --out mesh",
+        "network init --nodes 5 --penalty l1:1e-3 --penalty 3=box:-1,1 --mode strict",
+    ),
+)(taking(InitOptions)(network.init))
+of_network.command(
+    "add", epilog=examples("network add mesh --neighbours 2,5 --host peer{id}.example.org")
+)(taking(AddOptions)(network.add))
+of_network.command("leave", epilog=examples("network leave mesh 3"))(
+    taking(LeaveOptions)(network.leave)
+)
+of_network.command("renew", epilog=examples("network renew mesh", "network renew mesh 3"))(
+    taking(RenewOptions)(network.renew)
+)

@@ -24,6 +24,7 @@ from edgewise.cli.groups import (
     Whole,
     option,
 )
+from edgewise.cli.network_options import NETWORK_COMMANDS
 
 
 @dataclass(frozen=True)
@@ -128,4 +129,5 @@ COMMANDS = (
     ReportOptions,
     ReproduceOptions,
     ListOptions,
+    *NETWORK_COMMANDS,
 )

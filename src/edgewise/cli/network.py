@@ -1,0 +1,246 @@
+"""edgewise network init, add, leave and renew"""
+
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich import box
+from rich.table import Table
+
+import edgewise as ew
+from edgewise.cli import parts
+from edgewise.cli.groups import Task
+from edgewise.cli.network_options import AddOptions, InitOptions, LeaveOptions, RenewOptions
+from edgewise.cli.shell import output, print_json
+from edgewise.errors import GraphError, InputError, MethodError
+from edgewise.methods import make
+
+if TYPE_CHECKING:
+    from edgewise.peers.config import Fit, PeerConfig
+
+# What needs the extra is imported where it is used: the other commands do without.
+
+
+def init(o: InitOptions) -> None:
+    """Make a network of peers: an authority, and a key, a certificate and a TOML file for each.
+
+    The files of a peer go to its host. Keys can be read by you alone.
+    """
+    from edgewise.peers import mesh
+
+    graph = graph_of(o)
+    fit = fit_of(o)
+    penalties = penalty_of_each(o.penalty, graph.nodes)
+    require_runnable(fit, any(penalties))
+
+    def host(id: int) -> str:
+        return o.host.replace("{id}", str(id))
+
+    made = mesh.create(o.out, graph, fit, penalties, host, o.port, o.days)
+    peers = [told(made, config) for config in made.peers.values()]
+    name = made.peers[0].mesh
+    console = output(o)
+    console.print(
+        f"{name}: {graph.nodes} peers and {graph.edge_count} edges, in {made.folder}; certificates "
+        f"expire on {peers[0]['expires'][:10]}",
+        highlight=False,
+        soft_wrap=True,
+    )
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in ("peer", "at", "neighbours", f"copy to its host, with {mesh.CERTIFICATE}"):
+        table.add_column(column)
+    for peer in peers:
+        around = ", ".join(map(str, peer["neighbours"]))
+        table.add_row(str(peer["id"]), peer["address"], around, " ".join(peer["files"][:-1]))
+    console.print(table)
+    console.print(
+        f"{mesh.KEY} stays here, best offline: whoever has it can make peers. On each host:\n"
+        "  edgewise node peer0.toml --shard FILE",
+        highlight=False,
+        soft_wrap=True,
+    )
+    if o.json:
+        print_json(
+            {
+                "command": "network init",
+                "folder": str(made.folder),
+                "mesh": name,
+                "nodes": graph.nodes,
+                "edges": graph.edges,
+                "stays": mesh.KEY,
+                "peers": peers,
+            }
+        )
+
+
+def add(o: AddOptions) -> None:
+    """Add a peer to a network, also while it runs."""
+    from edgewise.peers import mesh
+
+    penalty = None if o.penalty is None else penalty_of_each([o.penalty], 1)[0]
+    around = [whole for whole in o.neighbours.split(",") if whole]
+    if not all(re.fullmatch(r" *[0-9]+ *", whole) for whole in around):
+        raise InputError(f"--neighbours {o.neighbours!r} cannot be read: give numbers, as 2,5")
+    fit = next(iter(mesh.read_mesh(o.folder).peers.values())).fit
+    require_runnable(fit, bool(penalty))
+    grown, id = mesh.add(o.folder, [int(whole) for whole in around], o.host, penalty, o.days)
+    peer = told(grown, grown.peers[id])
+    console = output(o)
+    console.print(
+        f"peer {id} at {peer['address']}, joined to {', '.join(map(str, peer['neighbours']))}: "
+        f"copy {' '.join(peer['files'])} to its host",
+        highlight=False,
+        soft_wrap=True,
+    )
+    changed = changed_files(grown.peers, but=id)
+    console.print(say_copies(changed), highlight=False, soft_wrap=True)
+    if o.json:
+        print_json({"command": "network add", "peer": peer, "changed": changed})
+
+
+def leave(o: LeaveOptions) -> None:
+    """Take a peer out of a network, also while it runs; its own files stay."""
+    from edgewise.peers import mesh
+
+    if o.peer is None:
+        raise InputError("no peer: give the number of the one that leaves")
+    smaller = mesh.leave(o.folder, o.peer)
+    changed = changed_files(smaller.peers)
+    console = output(o)
+    console.print(f"peer {o.peer} is no longer in the network", highlight=False, soft_wrap=True)
+    console.print(say_copies(changed), highlight=False, soft_wrap=True)
+    if not smaller.complete:
+        console.print("not all peers are here: whether the others stay connected was not checked")
+    if o.json:
+        said = {"peer": o.peer, "changed": changed, "connected": smaller.complete or None}
+        print_json({"command": "network leave", **said})
+
+
+def renew(o: RenewOptions) -> None:
+    """Make new keys and certificates; running peers take them up when they are copied."""
+    from edgewise.peers import mesh
+
+    renewed = mesh.renew(o.folder, o.peer, o.days)
+    files = {c.id: [c.certificate.name, c.key.name] for c in renewed}
+    console = output(o)
+    for id, names in files.items():
+        console.print(
+            f"peer {id}: copy {' '.join(names)} to its host", highlight=False, soft_wrap=True
+        )
+    if o.json:
+        peers = [{"id": id, "files": names} for id, names in files.items()]
+        for peer, config in zip(peers, renewed, strict=True):
+            peer["expires"] = expires(config)
+        print_json({"command": "network renew", "peers": peers})
+
+
+# --- what is typed --------------------------------------------------------------------------------
+
+
+def graph_of(o: InitOptions) -> ew.Graph:
+    source, edges = o.graph, None
+    if o.edges is not None and o.edges.isdecimal():
+        edges = int(o.edges)
+    elif o.edges is not None:
+        source = o.edges
+        if not Path(source).is_file():
+            raise GraphError(f"there is no file {source}: give --edges a file, or a number")
+    nodes = nodes_in(source) if o.nodes is None else o.nodes
+    shape = {k: getattr(o, k) for k in ("rows", "cols", "neighbours", "rewire", "graph_seed")}
+    graph = parts.graph(Task(graph=source, edges=edges, **shape), nodes, o.seed)
+    graph.require_connected()
+    return graph
+
+
+def nodes_in(source: str) -> int:
+    if not Path(source).is_file():
+        raise InputError("the number of peers is missing: give --nodes, or a file of --edges")
+    try:
+        return int(np.loadtxt(source, dtype=np.int64, ndmin=2).max()) + 1
+    except ValueError as problem:
+        raise GraphError(f"{source}: {problem}; give two numbers a line") from None
+
+
+def fit_of(o: InitOptions) -> "Fit":
+    from edgewise.peers.config import Fit
+    from edgewise.peers.rules import FIT, checked
+
+    given = {f.name: getattr(o, f.name) for f in fields(Fit)}
+    given |= {"eta": number_or_text(o.eta), "rho": number_or_text(o.rho)}
+    if o.classes is not None:
+        given["classes"] = labels(o.classes.split(","))
+    given = {key: value for key, value in given.items() if value is not None}
+    return Fit(**checked(given, FIT, "network init", "--"))
+
+
+def number_or_text(text: str | None) -> Any:
+    try:
+        return text if text is None else float(text)
+    except ValueError:
+        return text
+
+
+def labels(texts: list[str]) -> list[Any]:
+    """Numbers where all are."""
+    for kind in (int, float):
+        try:
+            return [kind(text) for text in texts]
+        except ValueError:
+            continue
+    return [text.strip() for text in texts]
+
+
+def penalty_of_each(texts: list[str] | None, nodes: int) -> list[tuple[str, ...]]:
+    """The text that holds for a peer, without the numbers before it."""
+    parts.penalty(texts, nodes)  # refuses what is none
+    each: list[tuple[str, ...]] = [()] * nodes
+    for text in sorted(texts or [], key=lambda text: "=" in text):  # those for all first
+        who, _, what = text.rpartition("=")
+        first, _, last = (who or f"0-{nodes - 1}").partition("-")
+        for i in range(int(first), int(last or first) + 1):
+            each[i] = () if what == "none" else (what,)
+    return each
+
+
+def require_runnable(fit: "Fit", penalised: bool) -> None:
+    from edgewise.peers.config import require_local
+
+    parts.loss(fit.loss, fit.ridge)
+    method = make(parts.method(fit.method, list(fit.set)), fit.eta, fit.rho)
+    require_local(method, fit.mode)
+    if penalised and not getattr(method, "takes_penalty", True):
+        raise MethodError(
+            f"{fit.method} cannot handle a penalty: use saga-pd or pg-extra, or leave it out"
+        )
+
+
+# --- what is said ---------------------------------------------------------------------------------
+
+
+def told(made: Any, config: "PeerConfig") -> dict[str, Any]:
+    from edgewise.peers.mesh import CERTIFICATE, found_at
+
+    own = (config.path, config.certificate, config.key)
+    return {
+        "id": config.id,
+        "address": found_at(made, config.id),
+        "neighbours": [n.id for n in config.neighbours],
+        "files": [path.name for path in own] + [CERTIFICATE],
+        "expires": expires(config),
+    }
+
+
+def expires(config: "PeerConfig") -> str:
+    from edgewise.peers import certificates
+
+    return certificates.expiry(config.certificate.read_bytes()).isoformat()
+
+
+def changed_files(peers: dict[int, "PeerConfig"], but: int | None = None) -> list[str]:
+    return [config.path.name for config in peers.values() if config.id != but]
+
+
+def say_copies(changed: list[str]) -> str:
+    return f"changed: {' '.join(changed)}; copy each to its host, where a running peer takes it up"

@@ -1,0 +1,132 @@
+"""What the commands of `edgewise network` take."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from edgewise.cli.groups import (
+    DATA,
+    FAULTS,
+    GRAPH,
+    METHOD,
+    OUTPUT,
+    PROBLEM,
+    STOP,
+    Number,
+    OneMethod,
+    Run,
+    Several,
+    Shared,
+    Task,
+    Text,
+    Weather,
+    Whole,
+    option,
+)
+
+PEERS = "Peers"
+
+
+def same(group: type, name: str) -> Any:
+    """An option as another command has it, where its group has more than is wanted here."""
+    return get_type_hints(group, include_extras=True)[name].__metadata__[0]
+
+
+@dataclass(frozen=True)
+class Keys:
+    days: Annotated[int, option(PEERS, "Until certificates expire.")] = 365
+
+
+@dataclass(frozen=True)
+class InMesh:
+    folder: Annotated[
+        str,
+        typer.Argument(
+            help="The folder that `edgewise network init` wrote.",
+            show_default=False,
+            metavar="MESH",
+        ),
+    ] = "mesh"
+
+
+@dataclass(frozen=True)
+class InitOptions(Shared, Keys, OneMethod):
+    nodes: Annotated[
+        Whole, option(GRAPH, "How many peers.", show_default="as many as the file of edges has")
+    ] = None
+    graph: Annotated[str, same(Task, "graph")] = "ring"
+    edges: Annotated[
+        Text, option(GRAPH, "A text file with two peers' numbers a line; or of random, how many.")
+    ] = None
+    rows: Annotated[Whole, same(Task, "rows")] = None
+    cols: Annotated[Whole, same(Task, "cols")] = None
+    neighbours: Annotated[int, same(Task, "neighbours")] = 4
+    rewire: Annotated[float, same(Task, "rewire")] = 0.1
+    graph_seed: Annotated[Whole, same(Task, "graph_seed")] = None
+    host: Annotated[
+        str, option(PEERS, "Where a peer is, {id} being its number: peer{id}.example.org.")
+    ] = "127.0.0.1"
+    port: Annotated[int, option(PEERS, "Peer I listens on this plus I.")] = 47000
+    loss: Annotated[str, same(Task, "loss")] = "logistic"
+    ridge: Annotated[float, same(Task, "ridge")] = 0.0
+    penalty: Annotated[Several, same(Task, "penalty")] = None
+    intercept: Annotated[bool, same(Task, "intercept")] = False
+    classes: Annotated[
+        Text,
+        option(PROBLEM, "All labels, with commas between: a peer's own samples may lack some."),
+    ] = None
+    features: Annotated[
+        Whole, option(PROBLEM, "Columns that every peer's data must have.", show_default=False)
+    ] = None
+    eta: Annotated[Text, option(METHOD, "auto, theory, or a number.")] = None
+    rho: Annotated[Text, option(METHOD, "auto, theory, or a number.")] = None
+    dtype: Annotated[str, option(METHOD, "Peers compute in float64 or float32.")] = "float64"
+    seed: Annotated[int, option(DATA, "Of graph and run: the same gives the same.")] = 0
+    rounds: Annotated[int, same(Run, "rounds")] = 100_000
+    seconds: Annotated[Number, option(STOP, "Stop after so long.")] = None
+    tol: Annotated[Number, option(STOP, "Stop when every peer's residual is below this.")] = None
+    wire: Annotated[str, option(PEERS, "Numbers travel as float64 or float32.")] = "float64"
+    bits: Annotated[Whole, same(Weather, "bits")] = None
+    mode: Annotated[
+        str,
+        option(
+            FAULTS,
+            "tolerant: nobody waits for the slow or absent; strict: every round waits for all "
+            "neighbours, and the run is the simulator's.",
+        ),
+    ] = "tolerant"
+    patience: Annotated[float, option(FAULTS, "Seconds that tolerant peers wait a round.")] = 1.0
+    out: Annotated[str, option(OUTPUT, "Folder for keys, certificates and configurations.")] = (
+        "mesh"
+    )
+
+
+@dataclass(frozen=True)
+class AddOptions(Shared, Keys, InMesh):
+    neighbours: Annotated[
+        str, option(PEERS, "Numbers of those that it is joined to, with commas between.")
+    ] = ""
+    host: Annotated[
+        Text, option(PEERS, "Where it is.", show_default="this machine, if the others are on it")
+    ] = None
+    penalty: Annotated[
+        Text, option(PROBLEM, "Its own.", show_default="the others', if all have the same")
+    ] = None
+
+
+@dataclass(frozen=True)
+class LeaveOptions(Shared, InMesh):
+    peer: Annotated[
+        Whole, typer.Argument(help="The number of the one that leaves.", metavar="PEER")
+    ] = None
+
+
+@dataclass(frozen=True)
+class RenewOptions(Shared, Keys, InMesh):
+    peer: Annotated[
+        Whole, typer.Argument(help="Its number; without one, all.", show_default=False)
+    ] = None
+
+
+NETWORK_COMMANDS = (InitOptions, AddOptions, LeaveOptions, RenewOptions)

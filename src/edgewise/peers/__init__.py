@@ -1,0 +1,1 @@
+"""Peers on hosts of their own, over mutual TLS, with nobody in the middle."""

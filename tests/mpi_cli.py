@@ -1,0 +1,5 @@
+"""The command line, for `mpi_launch` to start."""
+
+from edgewise.cli import main
+
+main()

@@ -1,0 +1,45 @@
+"""Runs that stop and go on: test_mpi_resume.py starts it with a folder, how many ranks there are
+(0: no MPI), and which chains go on to which round."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+from mpi_cases import seen
+from sharded_cases import GRID, MIXED, build, saga
+
+import edgewise as ew
+from edgewise.methods import make
+
+METHODS = {
+    "saga-pd": saga(),  # a table of all samples
+    "edge form": saga("edge"),  # messages of all edges
+    "svr-pd-es": make("svr-pd-es"),
+    "pdmm": make("pdmm"),
+}
+
+
+def main(folder, ranks, chains):
+    engine = ew.MPI(partition="metis" if ranks == 3 else "contiguous") if ranks else None
+    problem = build(GRID, penalty=MIXED)
+    for chain, rounds in chains:
+        for name, method in METHODS.items():
+            path = None if chain == "whole" else folder / chain / f"{name}.npz"
+            result = ew.solve(
+                problem,
+                GRID,
+                method,
+                rounds=rounds,
+                record_every=4,
+                reference=False,
+                checkpoint=path,
+                engine=engine,
+            )
+            if engine is None or engine.rank == 0:
+                arrays = seen(result) | {"X": result.X, "duals": result.duals}
+                np.savez(folder / f"{chain} {name} {rounds}.npz", **arrays)
+
+
+if __name__ == "__main__":
+    told = [stage.split(":") for stage in sys.argv[3:]]
+    main(Path(sys.argv[1]), int(sys.argv[2]), [(chain, int(rounds)) for chain, rounds in told])
