@@ -16,6 +16,7 @@ from edgewise.trace import COLUMNS
 needs_mpi = pytest.mark.skipif(bool(missing()), reason=missing())
 
 CLOSE, FLOAT32 = 1e-10, 1e-4
+DIFFERENCES = 1e-6  # sk-pd-fd divides what rounding leaves by a step of 1e-8
 ARRAYS = ("X", "duals", "x", "rows", "apart", "eta")
 NAMES = [c for c in COLUMNS if c != "seconds"]
 COUNTED = [NAMES.index(c) for c in ("rounds", "oracle_calls", "vectors_sent", "function_values")]
@@ -51,7 +52,8 @@ def agree(found, ranks, name, close=CLOSE):
 @needs_mpi
 @pytest.mark.parametrize(("name", "ranks"), PLAN)
 def test_ranks_give_the_simulators_iterates(found, name, ranks):
-    agree(found, ranks, key(name, *PLAN[name, ranks][:2]))
+    close = DIFFERENCES if name == "sk-pd-fd" else CLOSE
+    agree(found, ranks, key(name, *PLAN[name, ranks][:2]), close)
 
 
 @needs_mpi

@@ -5,8 +5,16 @@ from typing import Annotated
 import typer
 
 from edgewise import __version__
-from edgewise.cli import lists, network, report, reproduce, solve, split, study
-from edgewise.cli.network_options import AddOptions, InitOptions, LeaveOptions, RenewOptions
+from edgewise.cli import lists, network, node, report, reproduce, solve, split, study
+from edgewise.cli.network_options import (
+    AddOptions,
+    InitOptions,
+    LeaveOptions,
+    LocalOptions,
+    NodeOptions,
+    RenewOptions,
+    StatusOptions,
+)
 from edgewise.cli.options import (
     CompareOptions,
     ListOptions,
@@ -133,3 +141,14 @@ of_network.command("leave", epilog=examples("network leave mesh 3"))(
 of_network.command("renew", epilog=examples("network renew mesh", "network renew mesh 3"))(
     taking(RenewOptions)(network.renew)
 )
+of_network.command(
+    "local",
+    epilog=examples("network local breast_cancer --scale --normalize --how label --folder mesh"),
+)(taking(LocalOptions)(node.local))
+of_network.command("status", epilog=examples("network status mesh"))(
+    taking(StatusOptions)(node.status)
+)
+app.command(
+    "node",
+    epilog=examples("node peer3.toml --shard my-data.npz", "node peer3.toml --status"),
+)(taking(NodeOptions)(node.node))

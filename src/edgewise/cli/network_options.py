@@ -16,6 +16,7 @@ from edgewise.cli.groups import (
     Number,
     OneMethod,
     Run,
+    Samples,
     Several,
     Shared,
     Task,
@@ -129,4 +130,34 @@ class RenewOptions(Shared, Keys, InMesh):
     ] = None
 
 
-NETWORK_COMMANDS = (InitOptions, AddOptions, LeaveOptions, RenewOptions)
+@dataclass(frozen=True)
+class LocalOptions(Shared, Samples):
+    folder: Annotated[str, option(PEERS, "The folder that `edgewise network init` wrote.")] = "mesh"
+
+
+@dataclass(frozen=True)
+class StatusOptions(Shared, InMesh):
+    pass
+
+
+@dataclass(frozen=True)
+class NodeOptions(Shared):
+    peer: Annotated[
+        str,
+        typer.Argument(help="The peer's TOML file.", show_default=False, metavar="PEER.TOML"),
+    ] = ""
+    shard: Annotated[Text, option(DATA, "The peer's own data: npz, CSV or LIBSVM.")] = None
+    status: Annotated[
+        bool, option(OUTPUT, "Tell how a peer that runs is doing, and leave it alone.", "--status")
+    ] = False
+
+
+NETWORK_COMMANDS = (
+    InitOptions,
+    AddOptions,
+    LeaveOptions,
+    RenewOptions,
+    LocalOptions,
+    StatusOptions,
+    NodeOptions,
+)

@@ -172,8 +172,8 @@ class MPI:
 class Post:
     """Vectors between the ranks of neighbours, straight from and to the memory of arrays.
 
-    Non-blocking messages between two ranks were faster than neighbourhood collectives: see
-    benchmarks/mpi.py.
+    Non-blocking messages between two ranks: neighbourhood collectives were no faster on the whole
+    (benchmarks/mpi.py), and take a copy where a rank sends several kinds of vectors.
     """
 
     def __init__(self, engine: MPI, lists: Sequence[Lists], size: int, dtype: Any) -> None:

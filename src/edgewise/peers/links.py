@@ -29,7 +29,11 @@ class Link:
     until there is a newer one (tolerant), and are sent again over a new stream if it asks.
     """
 
-    def __init__(self, me: int, other: int, strict: bool, wire: str, news: asyncio.Event) -> None:
+    def __init__(
+        self, me: int, other: int, strict: bool, wire: str, ahead: int, news: asyncio.Event
+    ) -> None:
+        """ahead: rounds that it may be ahead of this peer when that is back from a checkpoint."""
+        self.ahead = ahead
         self.me, self.other, self.strict, self.wire = me, other, strict, wire
         self.vectors = self.size = 0  # known once the problem is
         self.news = news  # set whenever anything comes
@@ -102,7 +106,7 @@ class Link:
         if frame.kind != VECTORS:
             return
         if self.strict:
-            if frame.round > self.need + 1:  # it cannot have gone further without us
+            if frame.round > self.need + self.ahead:  # it cannot have gone further without us
                 raise Garbage(f"round {frame.round}, {self.need} is awaited")
             if frame.round >= self.need:
                 self.mail[frame.round] = frame.payload

@@ -89,7 +89,9 @@ class Peer:
         hears = len(at_a_peer(self.method).hears)
         self.news = asyncio.Event()
         self.links = {
-            n.id: Link(config.id, n.id, self.strict, fit.wire, self.news)
+            n.id: Link(
+                config.id, n.id, self.strict, fit.wire, config.checkpoint_every + 1, self.news
+            )
             for n in sorted(config.neighbours, key=lambda n: n.id)
         }
         for link in self.links.values():
@@ -229,7 +231,10 @@ class Peer:
             return self.local.step(self.carry, self.round, heard)
 
     def ready(self) -> bool:
-        return all(link.has(self.round) for link in self.links.values())
+        """In tolerant mode those who are away are waited for only if all are."""
+        links = list(self.links.values())
+        here = links if self.strict else [k for k in links if k.connected and not k.gone]
+        return all(link.has(self.round) for link in here or links)
 
     def heard(self) -> tuple[np.ndarray, ...]:
         got = [link.open(self.round) for link in self.links.values()]

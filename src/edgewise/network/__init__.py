@@ -1,0 +1,1 @@
+"""How messages travel: within a process, between devices, between the ranks of a cluster."""
