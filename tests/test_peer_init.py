@@ -47,7 +47,7 @@ def test_init_writes_what_every_peer_needs():
             assert n.address == peer(n.id).listen
             back = next(b for b in peer(n.id).neighbours if b.id == i)
             assert n.dial == (i < n.id) != back.dial
-        assert config.fit == Fit()
+        assert config.fit == Fit(set=("batch=8",))
         row = told["peers"][i]
         names = [f"peer{i}.toml", f"peer{i}.pem", f"peer{i}.key", "authority.pem"]
         assert (row["address"], row["files"]) == (config.listen, names)
@@ -76,6 +76,26 @@ def test_every_field_of_a_fit_has_its_option():
     assert all(getattr(fit, f.name) != f.default for f in fields(Fit))
     assert (fit.set, fit.classes, fit.eta, fit.rho) == (("batch=4",), (1, 2, 5), 0.25, "theory")
     assert {f.name for f in fields(Fit)} <= {f.name for f in fields(InitOptions)}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--method", "saga-pd"], ("batch=8",)),
+        (["--method", "svr-pd", "--set", "first=5"], ("first=5", "batch=8")),
+        (["--method", "saga-pd", "--set", "batch=1"], ("batch=1",)),
+        (["--method", "pd"], ()),
+        (["--method", "pdmm"], ()),
+        (["--method", "sk-pd"], ()),  # its batches are of coordinates
+        (
+            "--method network-svrg --eta 0.1 --mode strict --set mu=1 --set mixing=metropolis".split(),
+            ("mu=1", "mixing=metropolis", "batch=8"),
+        ),
+    ],
+)
+def test_no_gradient_is_of_a_single_sample_unless_asked_for(words, expected):
+    call("init", *RING, *words)
+    assert peer(0).fit.set == expected
 
 
 def test_hosts_ports_and_graphs():

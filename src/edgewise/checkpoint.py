@@ -46,18 +46,17 @@ class Keeper:
         arrays = {f"leaf{k}": np.asarray(a) for k, a in enumerate(leaves)}
         head = {"fingerprint": self.fingerprint, "round": run.round, "seconds": run.seconds}
         story = {"rows": np.array(run.rows), "apart": np.array(run.apart)}
-        if simulator.ranks == 1:
-            write(self.path, head, story | arrays)
-        else:
-            parts = [
-                part_of(self.path, run.round, r, simulator.ranks) for r in range(simulator.ranks)
-            ]
+        parts: list[Path] = []
+        if simulator.ranks > 1:
+            ranks = range(simulator.ranks)
+            parts = [part_of(self.path, run.round, rank, len(ranks)) for rank in ranks]
             write(parts[simulator.rank], {}, arrays | {"nodes": simulator.residents})
             simulator.agree(0)  # all parts are there
-            if simulator.speaks:
-                write(self.path, head | {"parts": [p.name for p in parts]}, story)
-                for old in set(self.path.parent.glob(f"{self.path.name}.*-of-*")) - set(parts):
-                    old.unlink(missing_ok=True)
+            head, arrays = head | {"parts": [part.name for part in parts]}, {}
+        if simulator.speaks:
+            write(self.path, head, story | arrays)
+            for old in set(self.path.parent.glob(f"{self.path.name}.*-of-*")) - set(parts):
+                old.unlink(missing_ok=True)
         self.last = time.monotonic()
 
 

@@ -28,8 +28,6 @@ def make_engine(
     engine: MPI | None,
 ) -> Iterator[Simulator]:
     if engine is not None:
-        if not isinstance(engine, MPI):
-            raise MethodError(f"engine={engine!r}: give edgewise.MPI(), or None")
         if faults is not None or devices is not None:
             what = "faults" if faults is not None else "devices"
             raise MethodError(f"an MPI engine with {what}: leave one of them out")

@@ -11,6 +11,7 @@ import numpy as np
 from edgewise import checkpoint as saved
 from edgewise.checks import check, precision
 from edgewise.engines import make_engine
+from edgewise.errors import MethodError
 from edgewise.faults import Faults, weatherproof
 from edgewise.graph import Graph
 from edgewise.interrupt import deferred_interrupt
@@ -79,6 +80,8 @@ def solve(
     >>> result.converged, result.X.shape
     (True, (6, 13))
     """
+    if engine is not None and not isinstance(engine, MPI):
+        raise MethodError(f"engine={engine!r}: give edgewise.MPI(), or None")
     with nullcontext() if engine is None else engine.together():
         check(problem, graph, method, rounds, record_every, seed, tol, oracle_budget, reference)
         chosen = make(method, eta, rho)

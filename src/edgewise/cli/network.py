@@ -1,7 +1,7 @@
 """edgewise network init, add, leave and renew"""
 
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -172,7 +172,18 @@ def fit_of(o: InitOptions) -> "Fit":
     if o.classes is not None:
         given["classes"] = labels(o.classes.split(","))
     given = {key: value for key, value in given.items() if value is not None}
-    return Fit(**checked(given, FIT, "network init", "--"))
+    fit = Fit(**checked(given, FIT, "network init", "--"))
+    return replace(fit, set=fit.set + batch_for(fit))
+
+
+def batch_for(fit: "Fit") -> tuple[str, ...]:
+    """The gradient of one sample shows that sample to a neighbour: several are drawn unless the
+    user chose. SEGA draws coordinates of whole gradients."""
+    method = make(fit.method)
+    gradient = getattr(method, "gradient", None)
+    alone = 1 in (getattr(method, "batch", None), getattr(gradient, "batch", None))
+    chosen = any(setting.startswith("batch=") for setting in fit.set)
+    return ("batch=8",) if alone and not chosen and not isinstance(gradient, ew.SEGA) else ()
 
 
 def number_or_text(text: str | None) -> Any:

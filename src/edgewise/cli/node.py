@@ -35,6 +35,7 @@ def node(o: NodeOptions) -> None:
     Start it again with the same command after a crash: it goes on from its checkpoint.
     """
     from edgewise.peers.config import load, read
+    from edgewise.peers.metrics import Metrics
     from edgewise.peers.peer import Peer
 
     if o.status:
@@ -53,7 +54,15 @@ def node(o: NodeOptions) -> None:
     for handler in handlers:
         handler.setFormatter(told)
         log.addHandler(handler)
-    result = Peer(config).fit(o.shard)
+    peer = Peer(config)
+    metrics = Metrics(peer)
+    port = metrics.open()
+    if port is not None:
+        log.info("peer %d tells its metrics at port %d", config.id, port)
+    try:
+        result = peer.fit(o.shard)
+    finally:
+        metrics.close()
     output(o).print(f"peer {config.id}: {result.message}", highlight=False)
     if o.json:
         last = result.trace[-1] if result.trace else {}

@@ -60,7 +60,7 @@ class MPI:
 
     def part(self, problem: Any, graph: Graph) -> tuple[Share, Any]:
         """The share of this rank, and the problem of its nodes; kept, as it may have been read."""
-        if self.known is None or self.known[:2] != (problem, graph):
+        if self.known is None or self.known[0] is not problem or self.known[1] is not graph:
             home = partition(self.partition, graph, problem.counts, self.ranks)
             self.finish([self.comm.Ibcast(home, 0)])  # as rank 0 worked it out
             share = Share(graph, home, self.rank)
@@ -189,8 +189,13 @@ class Post:
         self.send = [
             (k, rank, part) for k, kind in enumerate(lists) for rank, part in stretches(kind.to)
         ]
-        # the buffers as JAX sees them: written to only when no program that reads them is under way
-        self.came: tuple[Array, ...] = tuple(map(jnp.from_dlpack, buffers))
+        # On a CPU these are the buffers themselves, written to only when no program that reads them
+        # is under way; elsewhere copies.
+        self.in_place = jax.default_backend() == "cpu"
+        self.buffers = buffers
+        self.came: tuple[Array, ...] = tuple(
+            map(jnp.from_dlpack if self.in_place else jnp.asarray, buffers)
+        )
 
     def exchange(self, leaving: Sequence[Array]) -> tuple[Array, ...]:
         """Send what leaves, and return what came; the next exchange overwrites it."""
@@ -198,6 +203,8 @@ class Post:
         requests = [self.comm.Irecv(buffer, rank, tag) for buffer, rank, tag in self.receive]
         requests += [self.comm.Isend(out[k][part], rank, k) for k, rank, part in self.send]
         self.finish(requests)
+        if not self.in_place:
+            self.came = tuple(map(jnp.asarray, self.buffers))
         return self.came
 
     @property

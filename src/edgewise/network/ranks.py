@@ -71,8 +71,8 @@ class RankSimulator(Simulator):
         seen = copy.copy(problem)  # what methods ask of a problem, without its data
         seen.smoothness = Smoothness(self.local, partial(engine.gather, self.share))
         super().__init__(seen, graph, method, seed, dtype)
-        # It spares copies in a scan over rounds, which ranks have not; and where a rank had one node
-        # it left out a copy that sdcs's own loop needed, and models were wrong by 1e-6 (jax 0.10.2).
+        # It spares copies in a scan over rounds, which ranks have not. Where a rank had one node it
+        # left out a copy that sdcs's own loop needed: models were off by 1e-6 (jax 0.10.2).
         self.options = {k: v for k, v in self.options.items() if "region_analysis" not in k}
 
     def lay_out(self, weights: dict[str, np.ndarray]) -> None:

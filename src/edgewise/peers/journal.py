@@ -11,20 +11,25 @@ import numpy as np
 
 from edgewise.checkpoint import write
 from edgewise.errors import CheckpointError
+from edgewise.peers.frames import VECTORS, Frame
 from edgewise.peers.links import Link
 
 FILE = "checkpoint.npz"
 
 
-def save(folder: Path, head: dict[str, Any], carry: Any, links: dict[int, Link]) -> None:
+def collect(carry: Any, links: dict[int, Link]) -> dict[str, np.ndarray]:
     """What was sent and not yet saved by its receiver goes in too: this peer may be the only one
-    that still has it."""
+    that still has it. What came is kept in tolerant mode alone: in strict it is sent again."""
     arrays = {f"leaf{k}": np.asarray(a) for k, a in enumerate(jax.tree.leaves(carry))}
     for other, link in links.items():
-        for round, frame in link.outgoing.items():
-            arrays[f"out{other}.{round}"] = np.frombuffer(frame, np.uint8)
-        for round, vectors in link.mail.items():
-            arrays[f"in{other}.{round}"] = vectors
+        for round, data in link.outgoing.items():
+            arrays[f"out{other}.{round}"] = np.frombuffer(data, np.uint8)
+        if not link.strict:
+            arrays |= {f"in{other}.{round}": frame.payload for round, frame in link.mail.items()}
+    return arrays
+
+
+def save(folder: Path, head: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     write(folder / FILE, head, arrays)
 
 
@@ -62,7 +67,7 @@ def restore(carry: Any, arrays: dict[str, np.ndarray], links: dict[int, Link]) -
             if name.startswith("out"):
                 link.outgoing[int(round)] = value.tobytes()
             else:
-                link.mail[int(round)] = value
+                link.mail[int(round)] = Frame(VECTORS, payload=value)
     return jax.tree.unflatten(
         tree, [jnp.array(arrays[f"leaf{k}"], copy=True) for k in range(len(leaves))]
     )

@@ -39,7 +39,7 @@ class Link:
         self.news = news  # set whenever anything comes
         self.outgoing: dict[int, bytes] = {}
         self.next_out, self.work = 0, asyncio.Event()
-        self.mail: dict[int, np.ndarray] = {}  # strict: by round; tolerant: the newest alone
+        self.mail: dict[int, Frame] = {}  # strict: by round; tolerant: the newest alone
         self.newest, self.fresh = -1, False
         self.need = 0  # the round that strict waits for
         self.greeting: dict[str, Any] | None = None
@@ -97,7 +97,8 @@ class Link:
             self.news.set()
 
     def take(self, frame: Frame) -> None:
-        self.saved, self.calm = frame.saved, frame.calm
+        self.require_timely(frame)
+        self.saved = frame.saved
         self.stop = min(self.stop, frame.stop)
         if frame.kind == BYE:
             self.gone = True
@@ -106,16 +107,20 @@ class Link:
         if frame.kind != VECTORS:
             return
         if self.strict:
-            if frame.round > self.need + self.ahead:  # it cannot have gone further without us
-                raise Garbage(f"round {frame.round}, {self.need} is awaited")
             if frame.round >= self.need:
-                self.mail[frame.round] = frame.payload
-        else:
-            if frame.round > self.newest + FAR_AHEAD:
-                raise Garbage(f"round {frame.round} after {self.newest}")
-            if frame.round > self.newest:
-                self.mail = {0: frame.payload}
-                self.newest, self.fresh = frame.round, True
+                self.mail[frame.round] = frame
+        elif frame.round > self.newest:
+            self.mail, self.calm = {0: frame}, frame.calm
+            self.newest, self.fresh = frame.round, True
+
+    def require_timely(self, frame: Frame) -> None:
+        """Before anything is believed: what it has saved lets this peer forget messages."""
+        if frame.saved > frame.round:
+            raise Garbage(f"saved round {frame.saved} before it came to {frame.round}")
+        if self.strict and frame.round > self.need + self.ahead:  # it cannot be there without us
+            raise Garbage(f"round {frame.round}, {self.need} is awaited")
+        if not self.strict and frame.round > self.newest + FAR_AHEAD:
+            raise Garbage(f"round {frame.round} after {self.newest}")
 
     def has(self, round: int) -> bool:
         return (round in self.mail) if self.strict else self.fresh
@@ -123,10 +128,12 @@ class Link:
     def open(self, round: int) -> np.ndarray:
         """(k, n) the vectors for a round; in tolerant mode the last that came."""
         if self.strict:
-            self.need = round + 1
-            return self.mail.pop(round)
-        self.fresh = False
-        return self.mail[0]
+            self.need, frame = round + 1, self.mail.pop(round)
+            self.calm = frame.calm  # of this round, not of a later one that came early
+        else:
+            self.fresh, frame = False, self.mail[0]
+        vectors: np.ndarray = frame.payload
+        return vectors
 
     # --- a stream --------------------------------------------------------------------------------
 

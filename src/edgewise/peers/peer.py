@@ -367,7 +367,10 @@ class Peer:
             "facts": {str(k): list(f) for k, f in self.facts.items()},
             "trace": self.trace,
         }
-        await asyncio.to_thread(journal.save, self.config.out, head, self.carry, self.links)
+        arrays = journal.collect(
+            self.carry, self.links
+        )  # here: links change while a file is written
+        await asyncio.to_thread(journal.save, self.config.out, head, arrays)
         self.saved = self.round
 
     def result(self, heard: Any, stopped: bool) -> PeerResult:
