@@ -56,7 +56,7 @@ def apart():
     return []
 
 
-def launch(ranks, script, *args, timeout=120):
+def launch(ranks, script, *args, timeout=300):
     """A script beside this file, at so many ranks; 0: without MPI."""
     command = [sys.executable, Path(__file__).with_name(script), *map(str, args)]
     if ranks:

@@ -15,7 +15,7 @@ import numpy as np
 from edgewise.peers import mesh
 from edgewise.peers.config import save
 
-PATIENCE = 240  # seconds that anything may take: the machine may be busy with other things
+PATIENCE = 400  # seconds that anything may take: the machine may be busy with other things
 ENVIRONMENT = os.environ | {
     "JAX_PLATFORMS": "cpu",
     "JAX_ENABLE_COMPILATION_CACHE": "0",

@@ -88,8 +88,8 @@ def test_every_field_of_a_fit_has_its_option():
         (["--method", "pdmm"], ()),
         (["--method", "sk-pd"], ()),  # its batches are of coordinates
         (
-            "--method network-svrg --eta 0.1 --mode strict --set mu=1 --set mixing=metropolis".split(),
-            ("mu=1", "mixing=metropolis", "batch=8"),
+            ["--method", "network-svrg", "--set", "mu=1", "--eta", "0.1", "--mode", "strict"],
+            ("mu=1", "batch=8"),
         ),
     ],
 )

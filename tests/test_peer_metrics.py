@@ -1,6 +1,9 @@
 """What a peer tells Prometheus, scraped as Prometheus would."""
 
+import io
+import logging
 import math
+import re
 import time
 import urllib.error
 import urllib.request
@@ -9,14 +12,21 @@ from types import SimpleNamespace
 
 import pytest
 
+pytest.importorskip("cryptography", reason="peers need cryptography: pip install 'edgewise[peers]'")
+pytest.importorskip("grpc", reason="peers need grpcio: pip install 'edgewise[peers]'")
 pytest.importorskip(
-    "prometheus_client", reason="metrics need prometheus-client: pip install 'edgewise[peers]'"
+    "prometheus_client", reason="peers need prometheus-client: pip install 'edgewise[peers]'"
 )
 
+from network_calls import call
 from prometheus_client.parser import text_string_to_metric_families
+from typer.testing import CliRunner
 
+from edgewise.cli.app import app
+from edgewise.cli.node import last_line
 from edgewise.errors import InputError
 from edgewise.peers.metrics import Metrics
+from edgewise.peers.peer import Peer, PeerResult
 
 
 def link(**said):
@@ -121,3 +131,48 @@ def test_a_port_that_is_taken_is_named():
             Metrics(running(metrics=f"127.0.0.1:{port}")).open()
     finally:
         first.close()
+
+
+# --- edgewise node --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(logging.getLogger("edgewise.peers"), "handlers", [])
+    call("init", "--nodes", 3)
+
+
+def node(*words):
+    return CliRunner().invoke(app, ["node", "mesh/peer0.toml", "--shard", "none.npz", *words])
+
+
+def test_a_node_tells_its_metrics_while_it_fits_and_no_longer(place, monkeypatch):
+    ports = []
+
+    def fit(self, shard):
+        log = Path("mesh/peer0/log.txt").read_text()
+        ports.append(int(re.search(r"peer 0 tells its metrics at port (\d+)", log)[1]))
+        self.round, self.residual, self.links = 7, 0.5, {1: link()}
+        self.board = SimpleNamespace(refused=0)
+        assert samples(ports[0])["edgewise_rounds_total", None].value == 7
+        return PeerResult(None, 7, 0.5, "finished", [])
+
+    monkeypatch.setattr(Peer, "fit", fit)
+    done = node()
+    assert (done.exit_code, len(ports)) == (0, 1), done.output
+    with pytest.raises(urllib.error.URLError):
+        samples(ports[0])
+
+
+def test_bits_are_refused_rather_than_ignored(place):
+    path = Path("mesh/peer0.toml")
+    path.write_text(path.read_text() + "bits = 8\n")  # the last table is that of the fit
+    done = node()
+    assert done.exit_code == 2
+    assert "mesh/peer0.toml: fit.bits is 8" in done.stderr
+
+
+def test_why_a_process_failed_is_its_last_line():
+    assert last_line(io.BytesIO(b"WARNING: a\nerror: no data\n\n")) == "no data"
+    assert last_line(io.BytesIO(b"")) == "it ended without a word"

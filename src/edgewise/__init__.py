@@ -1,5 +1,7 @@
 """Edgewise: fit models across machines that keep their own data, with no coordinator."""
 
+from typing import Any
+
 from edgewise import data, errors
 from edgewise.compare import Comparison, compare
 from edgewise.data import Shards, Stream, split
@@ -116,3 +118,11 @@ __all__ = [
     "split",
     "tune",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Peer":  # needs the extra `peers`
+        from edgewise.peers.peer import Peer
+
+        return Peer
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

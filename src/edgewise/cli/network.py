@@ -76,7 +76,7 @@ def init(o: InitOptions) -> None:
 
 
 def add(o: AddOptions) -> None:
-    """Add a peer to a network, also while it runs."""
+    """Add a peer to a network that does not run: all start anew with it."""
     from edgewise.peers import mesh
 
     penalty = None if o.penalty is None else penalty_of_each([o.penalty], 1)[0]
@@ -101,7 +101,7 @@ def add(o: AddOptions) -> None:
 
 
 def leave(o: LeaveOptions) -> None:
-    """Take a peer out of a network, also while it runs; its own files stay."""
+    """Take a peer out of a network that does not run; its own files stay."""
     from edgewise.peers import mesh
 
     if o.peer is None:
@@ -254,4 +254,7 @@ def changed_files(peers: dict[int, "PeerConfig"], but: int | None = None) -> lis
 
 
 def say_copies(changed: list[str]) -> str:
-    return f"changed: {' '.join(changed)}; copy each to its host, where a running peer takes it up"
+    return (
+        f"changed: {' '.join(changed)}; copy each to its host, delete every peer's "
+        "checkpoint.npz, and start all peers anew"
+    )

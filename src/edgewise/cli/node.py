@@ -6,9 +6,11 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from rich.table import Table
@@ -44,6 +46,11 @@ def node(o: NodeOptions) -> None:
     if o.shard is None:
         raise InputError("no data: give --shard FILE, or --status to look at a peer that runs")
     config = load(o.peer)
+    if config.fit.bits is not None:
+        raise InputError(
+            f"{config.path}: fit.bits is {config.fit.bits}, and peers cannot round their messages "
+            'yet: take it out, at all peers; wire = "float32" halves them'
+        )
     config.out.mkdir(parents=True, exist_ok=True)
     handlers: list[logging.Handler] = [logging.FileHandler(config.out / "log.txt")]
     if not o.json:
@@ -88,25 +95,40 @@ def local(o: LocalOptions) -> None:
         if classes is not None and config.fit.classes is None:
             known = tuple(np.asarray(classes).tolist())
             save(replace(config, fit=replace(config.fit, classes=known)))
-    running = {
-        id: subprocess.Popen(
-            [sys.executable, "-m", "edgewise", "node", str(config.path), "--shard", str(files[id])],
-            env=ONE_THREAD | dict(os.environ),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        for id, config in peers.items()
-    }
-    output(o).print(f"{len(running)} peers run; their logs are in {o.folder}/peer*/log.txt")
-    try:
-        codes = {id: process.wait() for id, process in running.items()}
-    finally:
-        for process in running.values():
-            process.terminate()
+    output(o).print(f"{len(peers)} peers run; their logs are in {o.folder}/peer*/log.txt")
+    failures = run_all(peers, files)
     show(list(peers.values()), o)
-    failed = [id for id, code in codes.items() if code]
-    if failed:
-        raise InputError(f"peers {failed} failed: their log.txt says why")
+    if failures:
+        raise InputError("; ".join(f"peer {id}: {why}" for id, why in failures.items()))
+
+
+def run_all(peers: "dict[int, PeerConfig]", files: dict[int, Path]) -> dict[int, str]:
+    """Every peer in a process of its own, until all have ended; why some failed."""
+    node = [sys.executable, "-m", "edgewise", "node", "--json"]
+    with ExitStack() as opened:
+        said = {id: opened.enter_context(TemporaryFile()) for id in peers}
+        running = {
+            id: subprocess.Popen(
+                [*node, str(config.path), "--shard", str(files[id])],
+                env=ONE_THREAD | dict(os.environ),
+                stdout=subprocess.DEVNULL,
+                stderr=said[id],
+            )
+            for id, config in peers.items()
+        }
+        try:
+            codes = {id: process.wait() for id, process in running.items()}
+        finally:
+            for process in running.values():
+                process.terminate()
+        return {id: last_line(said[id]) for id, code in codes.items() if code}
+
+
+def last_line(file: IO[bytes]) -> str:
+    """What a command said last, which is why it failed; one that was killed says nothing."""
+    file.seek(0)
+    lines = file.read().decode(errors="replace").strip().split("\n")
+    return lines[-1].removeprefix("error: ") or "it ended without a word"
 
 
 def status(o: StatusOptions) -> None:

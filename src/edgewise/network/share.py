@@ -130,9 +130,8 @@ def partition(how: Any, graph: Graph, counts: np.ndarray, ranks: int) -> np.ndar
 
     d = graph.directed
     begin = np.searchsorted(d.owner, np.arange(V + 1))
-    _, found = pymetis.part_graph(
-        ranks, xadj=begin.tolist(), adjncy=d.other.tolist(), vweights=counts.tolist()
-    )
+    graph_rows = pymetis.CSRAdjacency(begin.tolist(), d.other.tolist())
+    _, found = pymetis.part_graph(ranks, graph_rows, vweights=counts.tolist())
     home = np.asarray(found, np.int64)
     full = len(np.unique(home)) == ranks  # not so on some tiny graphs
     return home if full else stretches

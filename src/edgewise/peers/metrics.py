@@ -47,8 +47,13 @@ OF_A_LINK: tuple[Told, ...] = (
         "Since the neighbour was heard last.",
         lambda link: time.monotonic() - link.heard_at,
     ),
-    (CounterMetricFamily, "sent_bytes", "Frames to it.", lambda link: link.bytes_sent),
-    (CounterMetricFamily, "heard_bytes", "Frames from it.", lambda link: link.bytes_heard),
+    (CounterMetricFamily, "sent_bytes", "To it, greetings apart.", lambda link: link.bytes_sent),
+    (
+        CounterMetricFamily,
+        "heard_bytes",
+        "From it, greetings apart.",
+        lambda link: link.bytes_heard,
+    ),
     (
         CounterMetricFamily,
         "reconnects",

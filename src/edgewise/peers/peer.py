@@ -71,11 +71,12 @@ class Peer:
         with jax.enable_x64(True):
             self.problem, self.callback = problem, callback
             self.prepare()
+            found = self.remember()  # before anybody is greeted: they are told what it waits for
             await self.board.open()
             log.info("peer %d listens at port %d", self.config.id, self.board.port)
             stop = self.on_signals()
             try:
-                await self.begin(stop)
+                await self.begin(stop, found)
                 return await self.rounds(stop)
             except Mismatch as what:
                 await asyncio.sleep(1.0)  # the other side should learn of it too
@@ -153,17 +154,24 @@ class Peer:
                 "all peers anew"
             )
 
-    async def begin(self, stop: asyncio.Event) -> None:
-        """Until all neighbours are known; then the state, new or as it was saved."""
+    def remember(self) -> dict[str, np.ndarray] | None:
+        """Where the last checkpoint left off; its arrays, if there is one."""
         mark = hashlib.sha256(json.dumps([self.agreed(), list(self.own)]).encode()).hexdigest()
         self.mark = f"{mark} {sorted(self.links)}"
         found = journal.load(self.config.out, self.mark)
-        if found is not None:
-            head, arrays = found
-            self.facts = {int(k): Facts(*v) for k, v in head["facts"].items()}
-            self.round = self.saved = head["round"]
-            self.before, self.trace = head["seconds"], head["trace"]
-            self.calm, self.stop_at = head["calm"], head["stop_at"]
+        if found is None:
+            return None
+        head, arrays = found
+        self.facts = {int(k): Facts(*v) for k, v in head["facts"].items()}
+        self.round = self.saved = head["round"]
+        self.before, self.trace = head["seconds"], head["trace"]
+        self.calm, self.stop_at = head["calm"], head["stop_at"]
+        for link in self.links.values():
+            link.need = self.round
+        return arrays
+
+    async def begin(self, stop: asyncio.Event, found: dict[str, np.ndarray] | None) -> None:
+        """Until all neighbours are known; then the state, new or as it was saved."""
         while len(self.facts) < len(self.links):
             missing = sorted(set(self.links) - set(self.facts))
             log.info("waiting for peers %s", missing)
@@ -176,10 +184,8 @@ class Peer:
         self.local = Local(self.problem, config.id, self.method, config.fit.seed, dtype, facts)
         self.carry = self.local.start()
         if found is not None:
-            self.carry = journal.restore(self.carry, arrays, self.links)
+            self.carry = journal.restore(self.carry, found, self.links)
             log.info("goes on from round %d", self.round)
-        for link in self.links.values():
-            link.need = self.round
         self.post(self.carry[1])
 
     # --- rounds ----------------------------------------------------------------------------------
