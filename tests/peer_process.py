@@ -16,7 +16,9 @@ from edgewise.peers import mesh
 from edgewise.peers.config import save
 
 PATIENCE = 400  # seconds that anything may take: the machine may be busy with other things
-ENVIRONMENT = os.environ | {
+# What gRPC is told a peer must set by itself, and not find set by the tests' own imports.
+INHERITED = {k: v for k, v in os.environ.items() if not k.startswith("GRPC_")}
+ENVIRONMENT = INHERITED | {
     "JAX_PLATFORMS": "cpu",
     "JAX_ENABLE_COMPILATION_CACHE": "0",
     "XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_cpu_multi_thread_eigen=false",
@@ -93,7 +95,11 @@ class Peers:
         return json.loads(path.read_text()) if path.exists() else {}
 
     def until_round(self, i, round):
-        self.until(lambda: self.status(i).get("rounds", 0) >= round, f"peer {i} at round {round}")
+        def came():
+            assert self.running[i].poll() in (None, 0), self.said(i)
+            return self.status(i).get("rounds", 0) >= round
+
+        self.until(came, f"peer {i} at round {round}")
 
     def kill(self, i):
         """While it runs: killing one that has ended shows nothing."""

@@ -26,7 +26,8 @@ from edgewise.cli.app import app
 from edgewise.cli.node import last_line
 from edgewise.errors import InputError
 from edgewise.peers.metrics import Metrics
-from edgewise.peers.peer import Peer, PeerResult
+from edgewise.peers.peer import Peer
+from edgewise.peers.result import PeerResult
 
 
 def link(**said):

@@ -131,7 +131,8 @@ def test_three_kills_change_nothing_at_all(undisturbed, tmp_path):
 
 
 def test_eight_peers_mix_and_one_of_them_is_asked_to_stop_and_comes_back(tmp_path):
-    problem, graph, rounds = penalised(8), ew.Graph.random(8, 12, 1), 1000
+    ring, chords = [(i, (i + 1) % 8) for i in range(8)], [(0, 4), (1, 5), (2, 6)]
+    problem, graph, rounds = penalised(8), ew.Graph.from_edges(ring + chords), 1000
     fit = replace(FIT, method="nids", eta=0.1, rounds=rounds)
     with Peers(tmp_path / "mesh", problem, graph, fit, 2 * PENALTIES) as peers:
         peers.start(*range(8))

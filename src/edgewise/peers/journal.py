@@ -1,36 +1,68 @@
 """A peer's checkpoint: all that it needs to go on as if it had never stopped."""
 
+import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from edgewise.checkpoint import write
 from edgewise.errors import CheckpointError
 from edgewise.peers.frames import VECTORS, Frame
 from edgewise.peers.links import Link
+from edgewise.peers.local import Facts
+from edgewise.peers.meeting import agreed
+
+if TYPE_CHECKING:
+    from edgewise.peers.peer import Peer
 
 FILE = "checkpoint.npz"
 
 
-def collect(carry: Any, links: dict[int, Link]) -> dict[str, np.ndarray]:
-    """What was sent and not yet saved by its receiver goes in too: this peer may be the only one
-    that still has it. What came is kept in tolerant mode alone: in strict it is sent again."""
-    arrays = {f"leaf{k}": np.asarray(a) for k, a in enumerate(jax.tree.leaves(carry))}
-    for other, link in links.items():
+def collect(peer: "Peer") -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Head and arrays. What was sent and not yet saved by its receiver goes in too: this peer may
+    be the only one that still has it. What came is kept in tolerant mode alone: in strict it is
+    sent again."""
+    head = {
+        "mark": mark_of(peer),
+        "round": peer.round,
+        "seconds": peer.seconds(),
+        "calm": peer.calm,
+        "stop_at": peer.stop_at,
+        "facts": {str(k): list(f) for k, f in peer.facts.items()},
+        "trace": peer.trace,
+    }
+    arrays = {f"leaf{k}": np.asarray(a) for k, a in enumerate(jax.tree.leaves(peer.carry))}
+    for other, link in peer.links.items():
         for round, data in link.outgoing.items():
             arrays[f"out{other}.{round}"] = np.frombuffer(data, np.uint8)
         if not link.strict:
             arrays |= {f"in{other}.{round}": frame.payload for round, frame in link.mail.items()}
+    return head, arrays
+
+
+def mark_of(peer: "Peer") -> str:
+    """Of the fit, the data and the neighbours that a checkpoint is for."""
+    known = json.dumps([agreed(peer), list(peer.own), sorted(peer.links)])
+    return hashlib.sha256(known.encode()).hexdigest()
+
+
+def remember(peer: "Peer") -> dict[str, np.ndarray] | None:
+    """Put the peer where the last checkpoint left off; its arrays, if there is one."""
+    found = load(peer.config.out, mark_of(peer))
+    if found is None:
+        return None
+    head, arrays = found
+    peer.facts = {int(k): Facts(*v) for k, v in head["facts"].items()}
+    peer.round = peer.saved = head["round"]
+    peer.before, peer.trace = head["seconds"], head["trace"]
+    peer.calm, peer.stop_at = head["calm"], head["stop_at"]
+    for link in peer.links.values():
+        link.need = peer.round
     return arrays
-
-
-def save(folder: Path, head: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    write(folder / FILE, head, arrays)
 
 
 def load(folder: Path, mark: str) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:

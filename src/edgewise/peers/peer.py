@@ -1,52 +1,34 @@
 """A peer: it holds its data, talks to its neighbours, and fits a model with them."""
 
 import asyncio
-import hashlib
-import json
 import logging
-import os
 import secrets
-import signal
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
-from edgewise.errors import EdgewiseError
-from edgewise.methods import make
+from edgewise.checkpoint import write
 from edgewise.peers import journal
-from edgewise.peers.config import PeerConfig, load, shared_hash
-from edgewise.peers.frames import BYE, NEVER, VECTORS, Frame, encode, largest
+from edgewise.peers.config import PeerConfig, load
+from edgewise.peers.frames import BYE, NEVER, VECTORS, Frame, Garbage, encode, largest
 from edgewise.peers.links import Link, Mismatch
 from edgewise.peers.local import Facts, Local, at_a_peer, facts_of
-from edgewise.peers.shard import one_node
+from edgewise.peers.meeting import greeting, misfit
+from edgewise.peers.result import PeerError, PeerResult
+from edgewise.peers.shard import method_of, one_node
+from edgewise.peers.signals import stop_on_signals
+from edgewise.peers.status import write_status
 from edgewise.peers.switchboard import Switchboard
 
 log = logging.getLogger("edgewise.peers")
 
 LINGER = 10.0  # seconds without a word after which a neighbour that has all it needs is let go
 QUICK = 5e-3  # seconds; longer steps are taken beside the network's work, not in between
-
-
-class PeerError(EdgewiseError):
-    """Neighbours that do not fit together."""
-
-
-@dataclass(frozen=True)
-class PeerResult:
-    """What a peer came to."""
-
-    x: np.ndarray
-    rounds: int
-    residual: float
-    message: str
-    trace: list[dict[str, float]] = field(repr=False)
 
 
 class Peer:
@@ -71,10 +53,12 @@ class Peer:
         with jax.enable_x64(True):
             self.problem, self.callback = problem, callback
             self.prepare()
-            found = self.remember()  # before anybody is greeted: they are told what it waits for
+            found = journal.remember(
+                self
+            )  # before anybody is greeted: they are told what it waits for
             await self.board.open()
             log.info("peer %d listens at port %d", self.config.id, self.board.port)
-            stop = self.on_signals()
+            stop = stop_on_signals(self.news)
             try:
                 await self.begin(stop, found)
                 return await self.rounds(stop)
@@ -86,7 +70,7 @@ class Peer:
 
     def prepare(self) -> None:
         config, fit = self.config, self.config.fit
-        self.method = make(fit.method, fit.eta, fit.rho) if not fit.set else self.set_method()
+        self.method = method_of(fit)
         hears = len(at_a_peer(self.method).hears)
         self.news = asyncio.Event()
         self.links = {
@@ -105,70 +89,22 @@ class Peer:
         self.began, self.before = time.monotonic(), 0.0
         self.trace: list[dict[str, float]] = []
         self.facts: dict[int, Facts] = {}
+        self.begun = False
         config.out.mkdir(parents=True, exist_ok=True)
-
-    def set_method(self) -> Any:
-        from edgewise.cli import parts
-
-        chosen = parts.method(self.config.fit.method, list(self.config.fit.set))
-        return make(chosen, self.config.fit.eta, self.config.fit.rho)
 
     # --- meeting the neighbours ------------------------------------------------------------------
 
-    def agreed(self) -> dict[str, Any]:
-        said = self.config.agreed() | {"unknowns": self.problem.size}
-        if self.problem.classes is not None:
-            said["classes"] = np.asarray(self.problem.classes).tolist()
-        return said
-
     def greet(self, link: Link) -> dict[str, Any]:
-        return {
-            "agreed": self.agreed(),
-            "hash": shared_hash(self.agreed()),
-            "facts": list(self.own),
-            "life": self.life,
-            "wants": self.round,
-        }
+        return greeting(self)
 
     def meet(self, link: Link, said: dict[str, Any]) -> None:
-        mine, theirs = self.agreed(), said.get("agreed")
-        theirs = theirs if isinstance(theirs, dict) else {}
-        for name in mine:
-            if theirs.get(name) != mine[name]:
-                raise Mismatch(
-                    f"peer {link.other} has {name} = {theirs.get(name)!r}, this peer "
-                    f"{mine[name]!r}: make them the same"
-                )
-        try:
-            degree, samples, *smooth = said["facts"]
-            facts = Facts(int(degree), int(samples), *map(float, smooth))
-            usable = np.isfinite(facts).all() and min(facts) > 0
-        except (KeyError, TypeError, ValueError):
-            usable = False
-        if not usable:
-            raise Mismatch(f"peer {link.other} says nothing usable of its data")
-        known = self.facts.setdefault(link.other, facts)
-        if self.strict and known != facts:
-            raise Mismatch(
-                f"peer {link.other} came back with other data or neighbours: in strict mode start "
-                "all peers anew"
-            )
-
-    def remember(self) -> dict[str, np.ndarray] | None:
-        """Where the last checkpoint left off; its arrays, if there is one."""
-        mark = hashlib.sha256(json.dumps([self.agreed(), list(self.own)]).encode()).hexdigest()
-        self.mark = f"{mark} {sorted(self.links)}"
-        found = journal.load(self.config.out, self.mark)
-        if found is None:
-            return None
-        head, arrays = found
-        self.facts = {int(k): Facts(*v) for k, v in head["facts"].items()}
-        self.round = self.saved = head["round"]
-        self.before, self.trace = head["seconds"], head["trace"]
-        self.calm, self.stop_at = head["calm"], head["stop_at"]
-        for link in self.links.values():
-            link.need = self.round
-        return arrays
+        """A neighbour that does not fit stops the peer before it has begun, or in strict mode. One
+        that comes back changed must not stop the others: it is cut off, and stops by itself."""
+        wrong = misfit(self, link.other, said)
+        if wrong and self.begun and not self.strict:
+            raise Garbage(wrong)
+        if wrong:
+            raise Mismatch(wrong)
 
     async def begin(self, stop: asyncio.Event, found: dict[str, np.ndarray] | None) -> None:
         """Until all neighbours are known; then the state, new or as it was saved."""
@@ -181,6 +117,7 @@ class Peer:
         facts = [self.own, *(self.facts.get(j, self.own) for j in self.links)]
         dtype = np.dtype(self.config.fit.dtype)
         config = self.config
+        self.begun = True
         self.local = Local(self.problem, config.id, self.method, config.fit.seed, dtype, facts)
         self.carry = self.local.start()
         if found is not None:
@@ -208,7 +145,7 @@ class Peer:
         step_seconds = 0.0
         while not stop.is_set() and not self.finished():
             patience = None if self.strict else fit.patience
-            await self.wait(lambda: self.ready(), stop, patience, first=heard is None)
+            await self.wait(self.ready, stop, patience, first=heard is None)
             if stop.is_set():
                 break
             heard = self.heard()
@@ -225,8 +162,6 @@ class Peer:
             self.post(sent)
             if self.round % config.checkpoint_every == 0:
                 await self.save()
-        if heard is None and all(link.mail or not self.strict for link in self.links.values()):
-            heard = self.heard() if all(link.mail for link in self.links.values()) else None
         await self.save()
         if not stop.is_set():
             await self.linger(stop)
@@ -334,49 +269,13 @@ class Peer:
             "bytes_sent": float(sum(link.bytes_sent for link in self.links.values())),
         }
         self.trace.append(row)
-        self.tell("running")
+        write_status(self, "running")
         if self.callback is not None:
             self.callback(row)
 
-    def tell(self, how: str) -> None:
-        """status.json: what `edgewise node --status` shows."""
-        status = {
-            "peer": self.config.id,
-            "state": how,
-            "pid": os.getpid(),
-            "time": time.time(),
-            "refused": self.board.refused,
-            **(self.trace[-1] if self.trace else {}),
-            "neighbours": {
-                str(other): {
-                    "connected": link.connected,
-                    "silent_seconds": time.monotonic() - link.heard_at,
-                    "streams": link.streams,
-                    "garbage": link.garbage,
-                    "bytes_sent": link.bytes_sent,
-                    "bytes_heard": link.bytes_heard,
-                }
-                for other, link in self.links.items()
-            },
-        }
-        part = self.config.out / "status.json.part"
-        part.write_text(json.dumps(status))
-        part.replace(self.config.out / "status.json")
-
     async def save(self) -> None:
-        head = {
-            "mark": self.mark,
-            "round": self.round,
-            "seconds": self.seconds(),
-            "calm": self.calm,
-            "stop_at": self.stop_at,
-            "facts": {str(k): list(f) for k, f in self.facts.items()},
-            "trace": self.trace,
-        }
-        arrays = journal.collect(
-            self.carry, self.links
-        )  # here: links change while a file is written
-        await asyncio.to_thread(journal.save, self.config.out, head, arrays)
+        head, arrays = journal.collect(self)  # links change while a file is written
+        await asyncio.to_thread(write, self.config.out / journal.FILE, head, arrays)
         self.saved = self.round
 
     def result(self, heard: Any, stopped: bool) -> PeerResult:
@@ -385,20 +284,7 @@ class Peer:
             if heard is not None:
                 self.record(heard)
         how = "stopped" if stopped else "finished"
-        self.tell(how)
+        write_status(self, how)
         np.savez(self.config.out / "model.npz", x=x, round=self.round)
         message = f"{how} after {self.round} rounds, residual {self.residual:.2e}"
         return PeerResult(x, self.round, self.residual, message, self.trace)
-
-    def on_signals(self) -> asyncio.Event:
-        """SIGTERM and Ctrl-C end the run in order, with a checkpoint."""
-        stop, loop = asyncio.Event(), asyncio.get_running_loop()
-
-        def ask() -> None:
-            stop.set()
-            self.news.set()
-
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGTERM, signal.SIGINT):
-                loop.add_signal_handler(number, ask)
-        return stop

@@ -1,0 +1,22 @@
+"""What a peer came to."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from edgewise.errors import EdgewiseError
+
+
+class PeerError(EdgewiseError):
+    """Neighbours that do not fit together."""
+
+
+@dataclass(frozen=True)
+class PeerResult:
+    """What a peer came to."""
+
+    x: np.ndarray
+    rounds: int
+    residual: float
+    message: str
+    trace: list[dict[str, float]] = field(repr=False)

@@ -1,0 +1,34 @@
+"""status.json: what `edgewise node --status` shows."""
+
+import json
+import os
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from edgewise.peers.peer import Peer
+
+
+def write_status(peer: "Peer", state: str) -> None:
+    status = {
+        "peer": peer.config.id,
+        "state": state,
+        "pid": os.getpid(),
+        "time": time.time(),
+        "refused": peer.board.refused,
+        **(peer.trace[-1] if peer.trace else {}),
+        "neighbours": {
+            str(other): {
+                "connected": link.connected,
+                "silent_seconds": time.monotonic() - link.heard_at,
+                "streams": link.streams,
+                "garbage": link.garbage,
+                "bytes_sent": link.bytes_sent,
+                "bytes_heard": link.bytes_heard,
+            }
+            for other, link in peer.links.items()
+        },
+    }
+    part = peer.config.out / "status.json.part"
+    part.write_text(json.dumps(status))
+    part.replace(peer.config.out / "status.json")
