@@ -73,7 +73,7 @@ class Run:
         self.simulator.foresee(self.carry, min(record_every, rounds))
         mark = saved.fingerprint(self) if checkpoint is not None else ""
         enough = False
-        if checkpoint is not None and Path(checkpoint).exists():
+        if checkpoint is not None and self.simulator.agree(int(Path(checkpoint).exists())):
             saved.load(checkpoint, self, mark)
         else:
             enough = self.record(callback)

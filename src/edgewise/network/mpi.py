@@ -48,6 +48,8 @@ class MPI:
     def take_cores(self) -> None:
         """A share of the host's cores for each of its ranks, unless the launcher saw to that: else
         the threads of all ranks run after the same cores."""
+        if not hasattr(os, "sched_getaffinity"):  # not on macOS
+            return
         here = self.comm.Split_type(self.mpi.COMM_TYPE_SHARED)
         cores, mine, ranks = sorted(os.sched_getaffinity(0)), here.rank, here.size
         here.Free()
@@ -113,9 +115,10 @@ class MPI:
 
     def agreed(self, do: Callable[[], T]) -> T:
         """What `do` comes to. If it fails at any rank, all ranks raise, and say where and why."""
-        made, said = None, ""
+        made: list[T] = []
+        said = ""
         try:
-            made = do()
+            made.append(do())
         except (EdgewiseError, OSError) as error:
             said = str(error)
         text = as_bytes(said)
@@ -126,7 +129,7 @@ class MPI:
             first = as_text(every[failed[0]])
             more = f" (and {len(failed) - 1} more ranks failed)" if len(failed) > 1 else ""
             raise DataError(f"rank {failed[0]}: {first}{more}")
-        return made  # type: ignore[return-value]
+        return made[0]
 
     def tell(self, text: str) -> str:
         """What rank 0 says."""

@@ -116,6 +116,7 @@ class Local:
         self.step_length = jnp.full((1, 1), 1 / facts[0].sample_smoothness)
         self.seed = jax.random.key(seed)
         self.noise, self.first = np.zeros(0), -1
+        self.programs: dict[str, Any] = {}  # by phase
 
     def start(self) -> Any:
         """(state, outbox) at the prox of zero, as everywhere."""
@@ -143,8 +144,10 @@ class Local:
             tuple(map(jnp.asarray, heard)),
         )
         phase = phases[round % len(phases)]
-        program = compiled(one_round, args, {}, trees=(self.tree, form), phase=phase)
-        after, sent = program(*args)
+        if phase not in self.programs:
+            trees = (self.tree, form)
+            self.programs[phase] = compiled(one_round, args, {}, trees=trees, phase=phase)
+        after, sent = self.programs[phase](*args)
         return jax.tree.unflatten(form, after), tuple(np.asarray(a) for a in sent)
 
     def outgoing(self, sent: Any, place: int) -> np.ndarray:

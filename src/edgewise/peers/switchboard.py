@@ -11,6 +11,7 @@ os.environ.setdefault("GRPC_SSL_CIPHER_SUITES", "ECDHE-RSA-AES128-GCM-SHA256")
 
 import grpc
 
+from edgewise.errors import InputError
 from edgewise.peers.certificates import id_of, name_of
 from edgewise.peers.config import Neighbour, PeerConfig
 from edgewise.peers.frames import Garbage
@@ -55,7 +56,13 @@ class Switchboard:
         credentials = grpc.dynamic_ssl_server_credentials(
             self.certificates(), self.certificates, require_client_authentication=True
         )
-        self.port = self.server.add_secure_port(self.config.listen, credentials)
+        try:
+            self.port = self.server.add_secure_port(self.config.listen, credentials)
+        except RuntimeError:
+            raise InputError(
+                f"peer {self.config.id} cannot listen at {self.config.listen}: it runs already, or "
+                f"something else is there; end that, or change listen in {self.config.path}"
+            ) from None
         await self.server.start()
         for neighbour in self.config.neighbours:
             self.reach(neighbour)
@@ -75,7 +82,7 @@ class Switchboard:
         while True:
             streams = link.streams
             try:
-                authority, key, certificate = self.config.credentials()
+                authority, key, certificate = await asyncio.to_thread(self.config.credentials)
                 credentials = grpc.ssl_channel_credentials(authority, key, certificate)
                 options = [*self.options, ("grpc.ssl_target_name_override", name)]
                 async with grpc.aio.secure_channel(
