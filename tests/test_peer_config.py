@@ -27,10 +27,10 @@ from edgewise.peers.config import (
     Neighbour,
     PeerConfig,
     load,
-    require_local,
     save,
     shared_hash,
 )
+from edgewise.peers.runnable import require_local
 
 NAME = "mesh-0a1b"
 AUTHORITY, OTHER = certificates.make_authority(), certificates.make_authority()
@@ -82,6 +82,7 @@ def test_what_is_saved_is_loaded(peer, tmp_path):
         dtype="float32",
         wire="float32",
         bits=8,
+        veil=0.5,
         mode="strict",
         patience=0.5,
     )

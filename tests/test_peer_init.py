@@ -4,7 +4,7 @@ import os
 import stat
 import subprocess
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -24,7 +24,7 @@ from edgewise.cli.network_options import (
     RenewOptions,
 )
 from edgewise.cli.options import COMMANDS
-from edgewise.peers.config import Fit, read
+from edgewise.peers.config import Fit, load, read
 
 
 @pytest.fixture(autouse=True)
@@ -70,12 +70,25 @@ def test_every_field_of_a_fit_has_its_option():
     words = ["--method", "svr-pd", "--set", "batch=4", "--loss", "huber:2", "--ridge", "0.1"]
     words += ["--intercept", "--classes", "1,2,5", "--features", "30", "--rounds", "7"]
     words += ["--seconds", "2", "--tol", "1e-9", "--seed", "3", "--eta", "0.25", "--rho", "theory"]
-    words += ["--dtype", "float32", "--wire", "float32", "--bits", "8", "--mode", "strict"]
-    call("init", *RING, *words, "--patience", "0.5")
+    words += ["--dtype", "float32", "--wire", "float32", "--veil", "0.1"]
+    call("init", *RING, *words, "--patience", "0.5", "--bits", 8)
     fit = peer(4).fit
-    assert all(getattr(fit, f.name) != f.default for f in fields(Fit))
+    assert [f.name for f in fields(Fit) if getattr(fit, f.name) == f.default] == ["mode"]
+    call("init", *RING, *words, "--mode", "strict", "--out", "other")
+    assert load(Path("other/peer4.toml")).fit == replace(fit, mode="strict", bits=None, patience=1)
     assert (fit.set, fit.classes, fit.eta, fit.rho) == (("batch=4",), (1, 2, 5), 0.25, "theory")
     assert {f.name for f in fields(Fit)} <= {f.name for f in fields(InitOptions)}
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--bits", 8, "--mode", "strict"], "bits is for tolerant peers"),
+        (["--veil", 1, "--method", "nids", "--eta", 0.1, "--mode", "strict"], "nids has no first"),
+    ],
+)
+def test_what_does_not_go_together(words, why):
+    assert why in refused("init", *RING, *words)
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,7 @@ class Strangers:
         agreed = config.agreed() | {"unknowns": problem.size, "classes": [-1.0, 1.0]}
         facts = list(facts_of(problem, len(config.neighbours)))
         said = {"agreed": agreed, "facts": facts, "life": "stranger", "wants": 0}
+        said |= {"edge": None, "kept": 0}
         text = json.dumps(said | changes).encode()
         return encode(Frame(HELLO, sender=id, receiver=TARGET, payload=text))
 

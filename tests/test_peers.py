@@ -19,7 +19,7 @@ from uneven import problem_of
 import edgewise as ew
 from edgewise.methods import make
 from edgewise.peers.config import Fit
-from edgewise.peers.local import Local, at_a_peer, facts_of
+from edgewise.peers.local import Local, Pair, at_a_peer, facts_of
 
 BLACK_HOLE = 6.0  # seconds
 GRAPH = ew.Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])
@@ -58,8 +58,8 @@ def test_one_node_at_a_time_is_the_simulator(name, eta):
         facts = [facts_of(part, int(graph.degrees[i])) for i, part in enumerate(own)]
         around = [graph.neighbours(i).tolist() for i in range(6)]
         peers = [
-            Local(
-                own[i], i, make(name, eta), 0, np.dtype(float), [facts[k] for k in (i, *around[i])]
+            Local(own[i], i, make(name, eta), 0, np.dtype(float), facts[i]).among(
+                [Pair(facts[i], facts[j]) for j in around[i]]
             )
             for i in range(6)
         ]

@@ -72,6 +72,12 @@ def models_and_duals(X: Array, duals: Array) -> dict[str, Array]:
     return {"models": X.sum(0), "duals": duals.sum(0)}
 
 
+def own_gap(p: Block, X: Array, duals: Array, t: Array) -> Array:
+    """(v, n) how far each node is from where it would stay with these duals, by a step t."""
+    G = p.full(X) + p.ridge(X) - duals
+    return (X - p.penalty.prox(X - t * G, t)) / t
+
+
 @partial(jax.jit, static_argnames="same_penalty")
 def deviations(
     p: Block,
@@ -94,9 +100,7 @@ def deviations(
         everywhere = jnp.broadcast_to(center, X.shape)
         sums["gradient"] = (p.full(everywhere) + p.ridge(everywhere)).sum(0)
     else:  # of every node by itself, with its duals, which must add up to zero
-        t = 1 / sight.smoothness[:, None]
-        G = p.full(X) + p.ridge(X) - (duals - level)
-        sums["own"] = (((X - p.penalty.prox(X - t * G, t)) / t) ** 2).sum()
+        sums["own"] = (own_gap(p, X, duals - level, 1 / sight.smoothness[:, None]) ** 2).sum()
     if target is not None:
         sums["objective"] = (p.values(X) + p.penalty.value(X)).sum()
         sums["bregman"] = bregman(p, X, target)

@@ -14,7 +14,7 @@ from edgewise.cli import parts
 from edgewise.cli.groups import Task
 from edgewise.cli.network_options import AddOptions, InitOptions, LeaveOptions, RenewOptions
 from edgewise.cli.shell import output, print_json
-from edgewise.errors import GraphError, InputError, MethodError
+from edgewise.errors import GraphError, InputError
 from edgewise.methods import make
 
 if TYPE_CHECKING:
@@ -29,11 +29,13 @@ def init(o: InitOptions) -> None:
     The files of a peer go to its host. Keys can be read by you alone.
     """
     from edgewise.peers import mesh
+    from edgewise.peers.runnable import method_of
 
     graph = graph_of(o)
     fit = fit_of(o)
     penalties = penalty_of_each(o.penalty, graph.nodes)
-    require_runnable(fit, any(penalties))
+    parts.loss(fit.loss, fit.ridge)  # refuses what is none, as does the next
+    method_of(fit, any(penalties))
 
     def host(id: int) -> str:
         return o.host.replace("{id}", str(id))
@@ -76,15 +78,16 @@ def init(o: InitOptions) -> None:
 
 
 def add(o: AddOptions) -> None:
-    """Add a peer to a network that does not run: all start anew with it."""
+    """Add a peer to a network, also while it runs: tolerant peers take it up at once."""
     from edgewise.peers import mesh
+    from edgewise.peers.runnable import method_of
 
     penalty = None if o.penalty is None else penalty_of_each([o.penalty], 1)[0]
     around = [whole for whole in o.neighbours.split(",") if whole]
     if not all(re.fullmatch(r" *[0-9]+ *", whole) for whole in around):
         raise InputError(f"--neighbours {o.neighbours!r} cannot be read: give numbers, as 2,5")
     fit = next(iter(mesh.read_mesh(o.folder).peers.values())).fit
-    require_runnable(fit, bool(penalty))
+    method_of(fit, bool(penalty))
     grown, id = mesh.add(o.folder, [int(whole) for whole in around], o.host, penalty, o.days)
     peer = told(grown, grown.peers[id])
     console = output(o)
@@ -101,7 +104,10 @@ def add(o: AddOptions) -> None:
 
 
 def leave(o: LeaveOptions) -> None:
-    """Take a peer out of a network that does not run; its own files stay."""
+    """Take a peer out of a network, also while it runs; its own files stay.
+
+    The others go on to the optimum of their own data; the one that leaves is to be stopped.
+    """
     from edgewise.peers import mesh
 
     if o.peer is None:
@@ -215,18 +221,6 @@ def penalty_of_each(texts: list[str] | None, nodes: int) -> list[tuple[str, ...]
     return each
 
 
-def require_runnable(fit: "Fit", penalised: bool) -> None:
-    from edgewise.peers.config import require_local
-
-    parts.loss(fit.loss, fit.ridge)
-    method = make(parts.method(fit.method, list(fit.set)), fit.eta, fit.rho)
-    require_local(method, fit.mode)
-    if penalised and not getattr(method, "takes_penalty", True):
-        raise MethodError(
-            f"{fit.method} cannot handle a penalty: use saga-pd or pg-extra, or leave it out"
-        )
-
-
 # --- what is said ---------------------------------------------------------------------------------
 
 
@@ -255,6 +249,6 @@ def changed_files(peers: dict[int, "PeerConfig"], but: int | None = None) -> lis
 
 def say_copies(changed: list[str]) -> str:
     return (
-        f"changed: {' '.join(changed)}; copy each to its host, delete every peer's "
-        "checkpoint.npz, and start all peers anew"
+        f"changed: {' '.join(changed)}; copy each to its host: tolerant peers that run read it "
+        "again by themselves, strict ones are all to be started anew without their checkpoints"
     )

@@ -21,7 +21,6 @@ from edgewise.cli.groups import (
     Shared,
     Task,
     Text,
-    Weather,
     Whole,
     option,
 )
@@ -88,7 +87,17 @@ class InitOptions(Shared, Keys, OneMethod):
     seconds: Annotated[Number, option(STOP, "Stop after so long.")] = None
     tol: Annotated[Number, option(STOP, "Stop when every peer's residual is below this.")] = None
     wire: Annotated[str, option(PEERS, "Numbers travel as float64 or float32.")] = "float64"
-    bits: Annotated[Whole, same(Weather, "bits")] = None
+    bits: Annotated[
+        Whole, option(PEERS, "Numbers travel as changes of so many bits; for tolerant peers.")
+    ] = None
+    veil: Annotated[
+        float,
+        option(
+            PEERS,
+            "Size of random numbers in first messages: they hide gradients from fewer than all of "
+            "a peer's neighbours, and cost rounds.",
+        ),
+    ] = 0.0
     mode: Annotated[
         str,
         option(

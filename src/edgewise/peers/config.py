@@ -15,15 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from edgewise.errors import InputError, MethodError
-from edgewise.methods.admm import DADMM
-from edgewise.methods.dcs import DCS
-from edgewise.methods.network_dane import NetworkDane
-from edgewise.methods.pdmm import PDMM
-from edgewise.methods.pmgt import PMGT
-from edgewise.methods.primal_dual import PrimalDual
+from edgewise.errors import InputError
 from edgewise.peers import certificates
 from edgewise.peers.rules import FIT, NEEDED, NEIGHBOUR, PEER, checked
 from edgewise.runs import read_toml, toml
@@ -31,7 +23,6 @@ from edgewise.runs import read_toml, toml
 PROTOCOL = 1
 METRICS = "127.0.0.1:0"
 PATHS = ("authority", "certificate", "key", "out")
-LOCAL_MIXING = ("metropolis", "lazy-metropolis")  # an edge's ends know these by themselves
 PATIENCE_WITH_FILES = 1.0  # seconds that a key and its certificate may take to be replaced
 
 
@@ -62,6 +53,7 @@ class Fit:
     dtype: str = "float64"
     wire: str = "float64"
     bits: int | None = None
+    veil: float = 0.0
     mode: str = "tolerant"
     patience: float = 1.0
 
@@ -239,40 +231,3 @@ def save(config: PeerConfig) -> None:
 def written(title: str, values: Mapping[str, Any]) -> str:
     given = {key: value for key, value in values.items() if value is not None}
     return "\n".join([title, *(f"{key} = {toml(value)}" for key, value in given.items()), ""])
-
-
-# --- methods --------------------------------------------------------------------------------------
-
-
-def require_local(method: Any, mode: str = "strict") -> None:
-    """Raises MethodError unless a peer and its neighbours can run it with what they know."""
-    name = type(method).__name__
-    if isinstance(method, DCS | PMGT):
-        raise MethodError(
-            f"{name} needs an eigenvalue of the whole network, which no peer knows: use saga-pd"
-        )
-    if mode == "tolerant" and not (method.heals or isinstance(method, PrimalDual)):
-        raise MethodError(
-            f"{name} never forgets a message that came late: use a primal-dual method or pdmm, or "
-            "mode strict, in which every round waits for all neighbours"
-        )
-    for step in ("eta", "rho"):
-        if np.ndim(getattr(method, step, 0.0)):
-            raise MethodError(f"{name}'s {step} has several numbers: give one for all peers")
-    if isinstance(method, PrimalDual | PDMM | DADMM):
-        return
-    if isinstance(method.eta, str):
-        raise MethodError(
-            f"{name}'s eta {method.eta!r} is the smallest over all peers, which no peer knows: "
-            "give a number"
-        )
-    if not isinstance(method.mixing, str) or method.mixing not in LOCAL_MIXING:
-        raise MethodError(
-            f"{name}'s mixing {method.mixing!r} takes the whole network, which no peer knows: give "
-            + " or ".join(LOCAL_MIXING)
-        )
-    if isinstance(method, NetworkDane) and isinstance(method.mu, str):
-        raise MethodError(
-            f"{name}'s mu {method.mu!r} is of the largest curvature over all peers, which no peer "
-            "knows: give a number"
-        )

@@ -10,7 +10,7 @@ import numpy as np
 
 HEAD = struct.Struct("<2sBBBBHQQQIIIQ")
 MAGIC, VERSION = b"EW", 1
-HELLO, VECTORS, BYE = 1, 2, 3
+HELLO, VECTORS, BYE, CHANGE = 1, 2, 3, 4
 WIRES: dict[str, tuple[int, np.dtype[Any]]] = {
     "float32": (1, np.dtype("<f4")),
     "float64": (2, np.dtype("<f8")),
@@ -34,9 +34,34 @@ class Frame(NamedTuple):
     payload: Any = b""  # bytes, or (k, n) numbers
 
 
-def encode(frame: Frame, wire: str = "float64") -> bytes:
+class Format(NamedTuple):
+    """What two peers have agreed that vectors look like."""
+
+    vectors: int
+    size: int
+    wire: str
+    bits: int | None = None  # of the numbers in a change, where changes may come
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.vectors, self.size
+
+    @property
+    def whole_bytes(self) -> int:
+        return self.vectors * self.size * WIRES[self.wire][1].itemsize
+
+    @property
+    def change_bytes(self) -> int:
+        """Which message it is a change of, a unit for each vector, and the numbers."""
+        return 1 + 8 * self.vectors + -(-(self.bits or 0) * self.vectors * self.size // 8)
+
+
+def encode(frame: Frame, wire: str = "float64", change: Format | None = None) -> bytes:
+    """change: of the vectors that the payload, already made, is a change of."""
     code, k, count, body = 0, 0, len(frame.payload), frame.payload
-    if frame.kind == VECTORS:
+    if change is not None:
+        code, (k, count) = change.bits or 0, change.shape
+    elif frame.kind == VECTORS:
         code, dtype = WIRES[wire]
         numbers = np.ascontiguousarray(frame.payload, dtype)
         (k, count), body = numbers.shape, numbers.tobytes()
@@ -44,35 +69,38 @@ def encode(frame: Frame, wire: str = "float64") -> bytes:
     return HEAD.pack(MAGIC, VERSION, frame.kind, code, k, 0, *head, count) + body
 
 
-def decode(data: bytes, sender: int, receiver: int, vectors: int, size: int, wire: str) -> Frame:
+def decode(data: bytes, sender: int, receiver: int, format: Format) -> Frame:
     """The frame, if it is one from this sender to this receiver, of the sizes and in the precision
-    that were agreed on."""
+    that were agreed on. A change is left packed."""
     if len(data) < HEAD.size:
         raise Garbage(f"{len(data)} bytes are no frame")
     magic, version, kind, code, k, zero, round, saved, stop, calm, who, whom, count = HEAD.unpack(
         data[: HEAD.size]
     )
-    if magic != MAGIC or version != VERSION or kind not in (HELLO, VECTORS, BYE) or zero:
+    if magic != MAGIC or version != VERSION or not HELLO <= kind <= CHANGE or zero:
         raise Garbage("no frame of this protocol")
     if (who, whom) != (sender, receiver):
         raise Garbage(f"from {who} to {whom}, not from {sender} to {receiver}")
     body = memoryview(data)[HEAD.size :]
     head = (kind, round, saved, stop, calm, who, whom)
-    if kind != VECTORS:
+    if kind in (HELLO, BYE):
         if code or k or count != len(body) or count > MOST_TEXT:
             raise Garbage("a text of a wrong length")
         return Frame(*head, bytes(body))
-    agreed, dtype = WIRES[wire]
-    if (code, k, count) != (agreed, vectors, size):
+    agreed, dtype = WIRES[format.wire]
+    expected = agreed if kind == VECTORS else format.bits
+    if (code, k, count) != (expected, *format.shape):
         raise Garbage(f"{k} vectors of {count} numbers in precision {code}")
-    if len(body) != k * count * dtype.itemsize:
+    if len(body) != (format.whole_bytes if kind == VECTORS else format.change_bytes):
         raise Garbage(f"{len(body)} bytes for {k} x {count} numbers")
+    if kind == CHANGE:
+        return Frame(*head, bytes(body))
     numbers = np.frombuffer(body, dtype).reshape(k, count)
     if not np.isfinite(numbers).all():
         raise Garbage("numbers that are not finite")
     return Frame(*head, numbers)
 
 
-def largest(vectors: int, size: int, wire: str) -> int:
+def largest(format: Format) -> int:
     """Bytes of the largest frame that anybody may send."""
-    return HEAD.size + max(MOST_TEXT, vectors * size * WIRES[wire][1].itemsize)
+    return HEAD.size + max(MOST_TEXT, format.whole_bytes, format.change_bytes)

@@ -12,8 +12,7 @@ import numpy as np
 
 from edgewise.errors import CheckpointError
 from edgewise.peers.frames import VECTORS, Frame
-from edgewise.peers.links import Link
-from edgewise.peers.local import Facts
+from edgewise.peers.local import Facts, Pair
 from edgewise.peers.meeting import agreed
 
 if TYPE_CHECKING:
@@ -23,30 +22,33 @@ FILE = "checkpoint.npz"
 
 
 def collect(peer: "Peer") -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Head and arrays. What was sent and not yet saved by its receiver goes in too: this peer may
-    be the only one that still has it. What came is kept in tolerant mode alone: in strict it is
-    sent again."""
+    """Head and arrays. In strict mode what was sent and not yet saved by its receiver goes in too:
+    this peer may be the only one that still has it; what came is sent again. In tolerant mode the
+    last message that came is what there is of an edge."""
     head = {
         "mark": mark_of(peer),
         "round": peer.round,
         "seconds": peer.seconds(),
         "calm": peer.calm,
         "stop_at": peer.stop_at,
-        "facts": {str(k): list(f) for k, f in peer.facts.items()},
-        "trace": peer.trace,
+        "members": peer.members,
+        "pairs": {str(j): link.pair for j, link in peer.links.items() if link.pair is not None},
+        "links": {str(j): [link.saved, link.gone] for j, link in peer.links.items()},
     }
     arrays = {f"leaf{k}": np.asarray(a) for k, a in enumerate(jax.tree.leaves(peer.carry))}
     for other, link in peer.links.items():
-        for round, data in link.outgoing.items():
-            arrays[f"out{other}.{round}"] = np.frombuffer(data, np.uint8)
+        for round, data in link.log.items():
+            arrays[f"out.{other}.{round}"] = np.frombuffer(data, np.uint8)
         if not link.strict:
-            arrays |= {f"in{other}.{round}": frame.payload for round, frame in link.mail.items()}
+            arrays |= {f"in.{other}.{round}": frame.payload for round, frame in link.mail.items()}
     return head, arrays
 
 
 def mark_of(peer: "Peer") -> str:
-    """Of the fit, the data and the neighbours that a checkpoint is for."""
-    known = json.dumps([agreed(peer), list(peer.own), sorted(peer.links)])
+    """Of the fit, the data, and in strict mode the neighbours that a checkpoint is for."""
+    own = list(peer.own) if peer.strict else list(peer.own[1:])
+    around = sorted(peer.links) if peer.strict else []
+    known = json.dumps([agreed(peer), own, around])
     return hashlib.sha256(known.encode()).hexdigest()
 
 
@@ -56,12 +58,15 @@ def remember(peer: "Peer") -> dict[str, np.ndarray] | None:
     if found is None:
         return None
     head, arrays = found
-    peer.facts = {int(k): Facts(*v) for k, v in head["facts"].items()}
     peer.round = peer.saved = head["round"]
-    peer.before, peer.trace = head["seconds"], head["trace"]
+    peer.before = head["seconds"]
     peer.calm, peer.stop_at = head["calm"], head["stop_at"]
-    for link in peer.links.values():
-        link.need = peer.round
+    peer.members = head["members"]
+    peer.pairs = {int(j): Pair(*(Facts(*f) for f in pair)) for j, pair in head["pairs"].items()}
+    for other, link in peer.links.items():
+        link.need, link.pair = peer.round, peer.pairs.get(other)
+        link.saved, link.gone = head["links"].get(str(other), (0, False))
+    put_back(peer, arrays)
     return arrays
 
 
@@ -81,25 +86,28 @@ def load(folder: Path, mark: str) -> tuple[dict[str, Any], dict[str, np.ndarray]
         ) from problem
     if not same:
         raise CheckpointError(
-            f"{path} is of another fit (other data, method, neighbours or seed): delete it, or "
-            "give another folder as out"
+            f"{path} is of another fit (other data, method or seed; in strict mode also other "
+            "neighbours): delete it, or give another folder as out"
         )
     return head, arrays
 
 
-def restore(carry: Any, arrays: dict[str, np.ndarray], links: dict[int, Link]) -> Any:
-    """The carry of the checkpoint, in the form of a new one; messages go back to their links."""
-    leaves, tree = jax.tree.flatten(carry)
+def put_back(peer: "Peer", arrays: dict[str, np.ndarray]) -> None:
+    """Messages, to their links; those of neighbours that have left are forgotten."""
     for name, value in arrays.items():
-        if name.startswith(("out", "in")):
-            other, _, round = name.removeprefix("out").removeprefix("in").partition(".")
-            link = links.get(int(other))
-            if link is None:
-                continue
-            if name.startswith("out"):
-                link.outgoing[int(round)] = value.tobytes()
-            else:
-                link.mail[int(round)] = Frame(VECTORS, payload=value)
+        kind, other, round = name.replace(".", " ").split() if "." in name else ("", "", "")
+        link = peer.links.get(int(other or -1))
+        if link is None:
+            continue
+        if kind == "out":
+            link.log[int(round)] = value.tobytes()
+        else:
+            link.mail[int(round)] = Frame(VECTORS, payload=value)
+
+
+def restored(carry: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """The carry of the checkpoint, in the form of a new one."""
+    leaves, tree = jax.tree.flatten(carry)
     return jax.tree.unflatten(
         tree, [jnp.array(arrays[f"leaf{k}"], copy=True) for k in range(len(leaves))]
     )

@@ -5,107 +5,159 @@ import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from edgewise.peers.frames import BYE, HELLO, NEVER, VECTORS, Frame, Garbage, decode, encode
+from edgewise.peers.changes import Changes
+from edgewise.peers.frames import (
+    BYE,
+    CHANGE,
+    HELLO,
+    NEVER,
+    VECTORS,
+    WIRES,
+    Format,
+    Frame,
+    Garbage,
+    decode,
+    encode,
+)
+from edgewise.peers.local import Facts, Pair
 
 log = logging.getLogger("edgewise.peers")
 
 HURRY = 20.0  # seconds in which a new stream must bring a greeting
 FAR_AHEAD = 1_000_000  # rounds; nobody loses so many messages in a row
-QUIET = 10.0  # seconds between two log lines about one neighbour's garbage
 
 
 class Mismatch(Exception):
     """A neighbour is set up differently."""
 
 
+class Stream(NamedTuple):
+    """Whoever of the two dialled."""
+
+    read: Callable[[], Awaitable[Any]]
+    write: Callable[[bytes], Awaitable[Any]]
+    eof: Any
+
+
+class Host(Protocol):
+    """What a link asks its peer."""
+
+    def greet(self, link: "Link") -> dict[str, Any]: ...
+
+    def meet(self, link: "Link", said: dict[str, Any]) -> None: ...
+
+
 class Link:
     """What has come from a neighbour, and what is to go to it.
 
-    Messages to send stay in `outgoing` until the neighbour has them in a checkpoint (strict), or
-    until there is a newer one (tolerant), and are sent again over a new stream if it asks.
+    In strict mode messages stay in `log` until the neighbour has them in a checkpoint, and are sent
+    again over a new stream if it asks. In tolerant mode only the latest counts, either way.
     """
 
     def __init__(
-        self, me: int, other: int, strict: bool, wire: str, ahead: int, news: asyncio.Event
+        self, me: int, other: int, strict: bool, format: Format, ahead: int, news: asyncio.Event
     ) -> None:
         """ahead: rounds that it may be ahead of this peer when that is back from a checkpoint."""
+        self.me, self.other, self.strict, self.format = me, other, strict, format
         self.ahead = ahead
-        self.me, self.other, self.strict, self.wire = me, other, strict, wire
-        self.vectors = self.size = 0  # known once the problem is
         self.news = news  # set whenever anything comes
-        self.outgoing: dict[int, bytes] = {}
+        self.log: dict[int, bytes] = {}
+        self.latest: Frame | None = None
+        self.unsent = False
         self.next_out, self.work = 0, asyncio.Event()
         self.mail: dict[int, Frame] = {}  # strict: by round; tolerant: the newest alone
-        self.newest, self.fresh = -1, False
+        self.newest, self.fresh, self.stale = -1, False, 0
         self.need = 0  # the round that strict waits for
-        self.greeting: dict[str, Any] | None = None
+        self.told: Facts | None = None  # what this peer last said of itself
+        self.pair: Pair | None = None  # once they have met
+        self.dropped = False
+        self.life, self.their_round = "", 0
         self.calm, self.stop, self.saved, self.gone = 0, NEVER, 0, False
         self.farewell: bytes | None = None
         self.said_farewell = False
         self.heard_at = time.monotonic()
         self.bytes_sent = self.bytes_heard = self.garbage = self.streams = 0
-        self.connected = False
-        self.complained = -QUIET
+        self.connected = self.speaks = False
         self.ending: asyncio.Event | None = None
 
     # --- to send ---------------------------------------------------------------------------------
 
-    def post(self, round: int, frame: bytes) -> None:
-        if not self.strict:
-            self.outgoing.clear()
-        self.outgoing[round] = frame
+    def post(self, frame: Frame) -> None:
+        if self.strict:
+            self.log[frame.round] = encode(frame, self.format.wire)
+        else:
+            self.latest, self.unsent = frame, True
         self.work.set()
 
     def say_farewell(self, frame: bytes) -> None:
         self.farewell = frame
         self.work.set()
 
-    async def speak(self, write: Callable[[bytes], Awaitable[Any]]) -> None:
+    async def speak(self, stream: Stream) -> None:
+        changes = None if self.format.bits is None else Changes(self.format)
         while True:
-            ready = [r for r in self.outgoing if r >= self.next_out]
-            if ready:
-                round = min(ready)
-                frame = self.outgoing[round]
-                self.next_out = round + 1
-                await write(frame)  # waits while the neighbour is slow to read
-                self.bytes_sent += len(frame)
+            data = self.next_message(changes)
+            if data is not None:
+                await stream.write(data)  # waits while the neighbour is slow to read
+                self.bytes_sent += len(data)
             elif self.farewell is not None and not self.said_farewell:
-                await write(self.farewell)
+                await stream.write(self.farewell)
                 self.said_farewell = True
                 self.news.set()
             else:
                 self.work.clear()
                 await self.work.wait()
 
+    def next_message(self, changes: Changes | None) -> bytes | None:
+        if self.strict:
+            data = self.log.get(self.next_out)
+            self.next_out += data is not None
+            return data
+        frame, unsent = self.latest, self.unsent
+        self.unsent = False
+        if frame is None or not unsent:
+            return None
+        if changes is None:
+            return encode(frame, self.format.wire)
+        if changes.held:
+            small = frame._replace(kind=CHANGE, payload=changes.shrink(frame.payload))
+            return encode(small, change=self.format)
+        changes.keep(frame.payload.astype(WIRES[self.format.wire][1]).astype(np.float64))
+        return encode(frame, self.format.wire)
+
     # --- to hear ---------------------------------------------------------------------------------
 
-    async def listen(self, read: Callable[[], Awaitable[Any]], eof: Any) -> None:
+    async def listen(self, stream: Stream) -> None:
+        changes = None if self.format.bits is None else Changes(self.format)
         while True:
-            data = await read()
-            if data is eof:
+            data = await stream.read()
+            if data is stream.eof:
                 return
-            frame = decode(data, self.other, self.me, self.vectors, self.size, self.wire)
+            frame = decode(data, self.other, self.me, self.format)
             self.bytes_heard += len(data)
             self.heard_at = time.monotonic()
             if frame.kind == HELLO:
                 raise Garbage("a second greeting")
+            if changes is not None:
+                frame = whole(frame, changes)
             self.take(frame)
             self.news.set()
 
     def take(self, frame: Frame) -> None:
         self.require_timely(frame)
-        self.saved = frame.saved
+        self.saved = max(self.saved, frame.saved)
         self.stop = min(self.stop, frame.stop)
         if frame.kind == BYE:
             self.gone = True
         if self.strict:
-            self.outgoing = {r: f for r, f in self.outgoing.items() if r >= frame.saved}
+            self.log = {r: f for r, f in self.log.items() if r >= frame.saved}
         if frame.kind != VECTORS:
             return
+        self.speaks = True
         if self.strict:
             if frame.round >= self.need:
                 self.mail[frame.round] = frame
@@ -125,40 +177,39 @@ class Link:
     def has(self, round: int) -> bool:
         return (round in self.mail) if self.strict else self.fresh
 
-    def open(self, round: int) -> np.ndarray:
-        """(k, n) the vectors for a round; in tolerant mode the last that came."""
+    def open(self, round: int) -> np.ndarray | None:
+        """(k, n) the vectors for a round; in tolerant mode the last that came, if any did."""
         if self.strict:
             self.need, frame = round + 1, self.mail.pop(round)
             self.calm = frame.calm  # of this round, not of a later one that came early
-        else:
+        elif self.mail:
+            self.stale = 0 if self.fresh else self.stale + 1
             self.fresh, frame = False, self.mail[0]
+        else:
+            return None
         vectors: np.ndarray = frame.payload
         return vectors
 
     # --- a stream --------------------------------------------------------------------------------
 
-    async def talk(
-        self,
-        read: Callable[[], Awaitable[Any]],
-        write: Callable[[bytes], Awaitable[Any]],
-        eof: Any,
-        greet: Callable[["Link"], dict[str, Any]],
-        meet: Callable[["Link", dict[str, Any]], None],
-    ) -> None:
+    async def talk(self, stream: Stream, host: Host) -> None:
         """Until the stream ends; a newer one to the same neighbour ends this one."""
-        if self.ending is not None:
-            self.ending.set()
+        self.hang_up()
         ending = self.ending = asyncio.Event()
         try:
-            await self.get_acquainted(read, write, eof, greet, meet)
-            await self.until(ending, self.listen(read, eof), self.speak(write))
+            await self.get_acquainted(stream, host)
+            await self.until(ending, self.listen(stream), self.speak(stream))
         finally:
             if self.ending is ending:
                 self.ending = None
                 if self.connected:
-                    log.info("peer %d is away", self.other)
-                self.connected = False
+                    log.info("peer %d is away", self.other, extra={"neighbour": self.other})
+                self.connected = self.speaks = False
             self.news.set()
+
+    def hang_up(self) -> None:
+        if self.ending is not None:
+            self.ending.set()
 
     async def until(self, ending: asyncio.Event, *work: Coroutine[Any, Any, Any]) -> None:
         tasks = [asyncio.ensure_future(w) for w in (*work, ending.wait())]
@@ -171,42 +222,41 @@ class Link:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def get_acquainted(
-        self,
-        read: Callable[[], Awaitable[Any]],
-        write: Callable[[bytes], Awaitable[Any]],
-        eof: Any,
-        greet: Callable[["Link"], dict[str, Any]],
-        meet: Callable[["Link", dict[str, Any]], None],
-    ) -> None:
-        hello = json.dumps(greet(self)).encode()
-        await write(encode(Frame(HELLO, sender=self.me, receiver=self.other, payload=hello)))
-        data = await asyncio.wait_for(read(), HURRY)
-        if data is eof:
+    async def get_acquainted(self, stream: Stream, host: Host) -> None:
+        hello = json.dumps(host.greet(self)).encode()
+        await stream.write(encode(Frame(HELLO, sender=self.me, receiver=self.other, payload=hello)))
+        data = await asyncio.wait_for(stream.read(), HURRY)
+        if data is stream.eof:
             raise ConnectionError("it hung up")
-        first = decode(data, self.other, self.me, self.vectors, self.size, self.wire)
+        first = decode(data, self.other, self.me, self.format)
         if first.kind != HELLO:
             raise Garbage("no greeting")
         try:
             said = json.loads(first.payload)
-            wants = int(said["wants"])
-            life = str(said["life"])
+            wants, life = int(said["wants"]), str(said["life"])
         except (ValueError, KeyError, TypeError) as wrong:
             raise Garbage("a greeting that cannot be read") from wrong
-        meet(self, said)
-        if self.greeting is not None and self.greeting["life"] != life:
+        host.meet(self, said)
+        if self.life != life:
             self.newest = -1  # it has begun anew, and its rounds with it
-        self.greeting = said
-        self.next_out = min([wants, *self.outgoing]) if self.strict else 0
-        self.said_farewell = False
+        self.life, self.their_round = life, wants
+        self.next_out, self.unsent = wants, True  # what was under way may be lost
+        self.said_farewell = self.speaks = self.dropped = False
         self.streams += 1
         self.connected, self.heard_at = True, time.monotonic()
         self.news.set()
-        log.info("peer %d is connected", self.other)
+        log.info("peer %d is connected", self.other, extra={"neighbour": self.other})
 
     def complain(self, what: object) -> None:
-        """Count garbage, and log it now and then."""
+        """Count garbage, and log it."""
         self.garbage += 1
-        if time.monotonic() - self.complained >= QUIET:
-            self.complained = time.monotonic()
-            log.warning("peer %d cut off: %s (%d times so far)", self.other, what, self.garbage)
+        log.warning("peer %d cut off: %s", self.other, what, extra={"neighbour": self.other})
+
+
+def whole(frame: Frame, changes: Changes) -> Frame:
+    """The frame as if it had come with all of its numbers."""
+    if frame.kind == VECTORS:
+        changes.keep(frame.payload.astype(np.float64))
+    if frame.kind != CHANGE:
+        return frame
+    return frame._replace(kind=VECTORS, payload=changes.grow(frame.payload))

@@ -1,7 +1,8 @@
 """What one peer computes: the same steps as everywhere else, over a block of one node."""
 
+from copy import copy
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +10,7 @@ import numpy as np
 from jax import Array
 
 from edgewise.graph import Graph
+from edgewise.measure import own_gap
 from edgewise.methods.primal_dual import PrimalDual
 from edgewise.network.wires import links_of
 from edgewise.problem import Problem
@@ -28,10 +30,19 @@ class Facts(NamedTuple):
     mean_smoothness: float
 
 
-class Around(Smoothness):
-    """Of a peer and its neighbours, as they say."""
+class Pair(NamedTuple):
+    """The two ends of an edge as they were when it came about. Its weight is made of these and
+    stays, whoever else joins either end or leaves it: all that matters is that both have the same.
+    """
 
-    def __init__(self, problem: Problem, facts: list[Facts]) -> None:
+    own: Facts
+    other: Facts
+
+
+class Around(Smoothness):
+    """Of the ends of an edge, as they say."""
+
+    def __init__(self, problem: Problem, facts: Pair) -> None:
         super().__init__(problem)
         self.counts = np.array([f.samples for f in facts])
         self.nodes = len(facts)
@@ -40,9 +51,9 @@ class Around(Smoothness):
 
 
 class Seen:
-    """A problem as methods ask about it when they choose their steps: a peer and its neighbours."""
+    """A problem as methods ask about it when they choose their steps: the ends of an edge."""
 
-    def __init__(self, problem: Problem, facts: list[Facts]) -> None:
+    def __init__(self, problem: Problem, facts: Pair) -> None:
         self.problem, self.nodes = problem, len(facts)
         self.smoothness = Around(problem, facts)
         self.same_penalty = False
@@ -84,53 +95,90 @@ def look(method: Any, p: Any, state: Any, outbox: Any, heard: Any, t: Array) -> 
     """What a peer can tell by itself: its model, and how far it is from where it would stay."""
     X = method.answer(state)
     duals = method.duals(p.links, state, received(method, p, outbox, heard), outbox)
-    G = p.full(X) + p.ridge(X) - duals
-    own = (X - p.penalty.prox(X - t * G, t)) / t
     return {
         "x": X[0],
-        "residual": jnp.linalg.norm(own),
+        "residual": jnp.linalg.norm(own_gap(p, X, duals, t)),
         "objective": (p.values(X) + p.penalty.value(X))[0],
         "calls": state.memory.calls[0],
     }
 
 
+def prepared(method: Any, problem: Problem, pair: Pair) -> tuple[Any, dict[str, np.ndarray]]:
+    """The method with the steps of an edge's two ends, and the edge's weights."""
+    edge = Graph.path(2)
+    edge.__dict__["degrees"] = np.array([f.degree for f in pair])  # in their own network, not here
+    return cast(tuple[Any, dict[str, np.ndarray]], method.prepare(Seen(problem, pair), edge))
+
+
 class Local:
-    """A peer's part of the computation; its neighbours are numbered in the order of their ids."""
+    """A peer's part of the computation, among neighbours in a fixed order."""
 
     def __init__(
-        self, problem: Problem, id: int, method: Any, seed: int, dtype: Any, facts: list[Facts]
+        self, problem: Problem, id: int, method: Any, seed: int, dtype: Any, own: Facts
     ) -> None:
-        """facts: the peer's own, then its neighbours'."""
-        method = at_a_peer(method)
-        degree = len(facts) - 1
-        star = Graph.from_edges([(0, j) for j in range(1, degree + 1)], nodes=degree + 1)
-        star.__dict__["degrees"] = np.array([f.degree for f in facts])
-        prepared, weights = method.prepare(Seen(problem, facts), star)
-        self.method = jax.tree.map(lambda a: jnp.asarray(a, dtype), prepared)
-        self.method = jax.tree.map(lambda a: a[:1] if a.ndim else a, self.method)
-        links = links_of(np.zeros(degree, np.int64), np.arange(degree), 1, weights, dtype)
-        self.block = problem.block(jax.tree.map(jnp.asarray, links), dtype)
-        self.block = self.block._replace(ids=jnp.array([id], jnp.int32))
-        self.fixed, self.tree = jax.tree.flatten((self.method, self.block))
-        self.problem, self.dtype, self.degree = problem, dtype, degree
-        self.step_length = jnp.full((1, 1), 1 / facts[0].sample_smoothness)
+        self.problem, self.dtype, self.rule = problem, dtype, at_a_peer(method)
+        steps, _ = prepared(self.rule, problem, Pair(own, own))
+        steps = jax.tree.map(lambda a: jnp.asarray(a, dtype), steps)
+        self.method = jax.tree.map(lambda a: a[:1] if a.ndim else a, steps)
+        self.step_length = jnp.full((1, 1), 1 / own.sample_smoothness)
         self.seed = jax.random.key(seed)
-        self.noise, self.first = np.zeros(0), -1
+        self.noise, self.first_drawn = np.zeros(0), -1
+        block = problem.block(None, dtype)
+        self.block = block._replace(ids=jnp.array([id], jnp.int32))
+        self.link([])
+
+    def link(self, pairs: list[Pair]) -> None:
+        each = [prepared(self.rule, self.problem, pair)[1] for pair in pairs]
+        kinds = each[0] if each else {"rho": None, "mixing": None}
+        weights = {k: np.array([w[k][0] for w in each]) for k in kinds}
+        d = len(pairs)
+        links = links_of(np.zeros(d, np.int64), np.arange(d), 1, weights, self.dtype)
+        self.block = self.block._replace(links=jax.tree.map(jnp.asarray, links))
+        self.fixed, self.tree = jax.tree.flatten((self.method, self.block))
         self.programs: dict[str, Any] = {}  # by phase
 
-    def start(self) -> Any:
+    def among(self, pairs: list[Pair]) -> "Local":
+        """The same peer among these neighbours."""
+        other = copy(self)
+        other.link(pairs)
+        return other
+
+    def start(self, veil: float = 0.0) -> Any:
         """(state, outbox) at the prox of zero, as everywhere."""
         zero = jnp.zeros((1, self.problem.size), self.dtype)
-        X = self.block.penalty.prox(zero, self.method.eta)
-        carry = jax.jit(lambda m, p, X: m.init(p, X, None))(self.method, self.block, X)
+        return self.start_from(self.block.penalty.prox(zero, self.method.eta), veil)
+
+    def start_from(self, X: Array, veil: float = 0.0) -> Any:
+        """veil: deviation of random numbers in the first messages. They are drawn from the system
+        and not from the seed, which neighbours know."""
+        duals = None
+        if veil:
+            shape = (len(self.block.links.owner), self.problem.size)
+            duals = jnp.asarray(veil * np.random.default_rng().normal(size=shape), self.dtype)
+        carry = jax.jit(lambda m, p, X, d: m.init(p, X, d))(self.method, self.block, X, duals)
         return jax.tree.map(lambda a: jnp.array(a, copy=True), carry)
+
+    def regrouped(self, carry: Any, places: list[int | None], veil: float) -> Any:
+        """The carry of another group of neighbours, among these: messages to the n-th are those to
+        the one that was at places[n]; to new ones they begin. For methods that heal: what they hold
+        of an edge is the messages alone."""
+        state, outbox = carry
+        _, first = self.start_from(state.X, veil)
+        old = [k for k in places if k is not None]
+        new = np.array([n for n, k in enumerate(places) if k is None], int)
+        kept = np.array([n for n, k in enumerate(places) if k is not None], int)
+        rows = [
+            jnp.zeros_like(f).at[kept].set(o[np.array(old, int)]).at[new].set(f[new])
+            for f, o in zip(first, outbox, strict=True)
+        ]
+        return state, tuple(rows)
 
     def words(self, round: int) -> np.ndarray:
         first = round - round % AHEAD
-        if first != self.first:
+        if first != self.first_drawn:
             at = first + jnp.arange(AHEAD)
             self.noise = np.asarray(draw_words(self.seed, self.block.ids, at, self.method.words))
-            self.first = first
+            self.first_drawn = first
         drawn: np.ndarray = self.noise[round - first]
         return drawn
 

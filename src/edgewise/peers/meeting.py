@@ -5,10 +5,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edgewise.peers.config import shared_hash
-from edgewise.peers.local import Facts
+from edgewise.peers.links import Link
+from edgewise.peers.local import Facts, Pair
 
 if TYPE_CHECKING:
     from edgewise.peers.peer import Peer
+
+USUAL = (1e-60, 1e60)  # what facts are between; beyond it a weight might not be finite
 
 
 def agreed(peer: "Peer") -> dict[str, Any]:
@@ -19,20 +22,23 @@ def agreed(peer: "Peer") -> dict[str, Any]:
     return said
 
 
-def greeting(peer: "Peer") -> dict[str, Any]:
+def greeting(peer: "Peer", link: Link) -> dict[str, Any]:
     mine = agreed(peer)
+    link.told = peer.own
     return {
         "agreed": mine,
         "hash": shared_hash(mine),
-        "facts": list(peer.own),
+        "facts": peer.own,
+        "edge": link.pair,  # as it is weighed, if they have met before
         "life": peer.life,
         "wants": peer.round,
+        "kept": link.saved,  # the oldest round that can still be sent
     }
 
 
-def misfit(peer: "Peer", other: int, said: dict[str, Any]) -> str:
-    """What does not fit in a neighbour's greeting, or nothing; what it says of itself is kept."""
-    mine, theirs = agreed(peer), said.get("agreed")
+def misfit(peer: "Peer", link: Link, said: dict[str, Any]) -> str:
+    """What does not fit in a neighbour's greeting, or nothing; then the edge is weighed."""
+    other, mine, theirs = link.other, agreed(peer), said.get("agreed")
     theirs = theirs if isinstance(theirs, dict) else {}
     for name in mine:
         if theirs.get(name) != mine[name]:
@@ -41,16 +47,41 @@ def misfit(peer: "Peer", other: int, said: dict[str, Any]) -> str:
                 "make them the same"
             )
     try:
-        degree, samples, *smooth = said["facts"]
-        facts = Facts(int(degree), int(samples), *map(float, smooth))
-        usable = np.isfinite(facts).all() and min(facts) > 0
-    except (KeyError, TypeError, ValueError):
-        usable = False
-    if not usable:
+        facts = facts_in(said["facts"])
+        edge = said["edge"]
+        seen = None if edge is None else Pair(facts_in(edge[1]), facts_in(edge[0]))
+        kept, wants = int(said["kept"]), int(said["wants"])
+    except (KeyError, IndexError, TypeError, ValueError):
         return f"peer {other} says nothing usable of its data"
-    if peer.facts.setdefault(other, facts) != facts:
+    pair = weighed(peer, link, facts, seen)
+    if peer.strict and (pair != Pair(peer.own, facts) or seen not in (None, pair)):
         return (
-            f"peer {other} came back with other data or neighbours, and edges would be weighed "
-            "differently at their ends: delete all checkpoints and start all peers anew"
+            f"peer {other} came back with other data or neighbours, and in strict mode nothing may "
+            "change: delete all checkpoints and start all peers anew"
         )
+    if peer.strict and (wants < link.saved or peer.round < kept):
+        who, has = (other, wants) if wants < link.saved else (peer.config.id, peer.round)
+        return (
+            f"peer {who} is at round {has} and needs messages that peer "
+            f"{peer.config.id if who == other else other} has no more: its checkpoint was lost. "
+            "Put it back, or delete all checkpoints and start all peers anew"
+        )
+    link.pair = pair
     return ""
+
+
+def weighed(peer: "Peer", link: Link, facts: Facts, seen: Pair | None) -> Pair:
+    """Both ends have both greetings, and come to the same: what one still knew of the edge, what
+    the lower number knew if both did, and if nobody did, what they said of themselves just now."""
+    if link.pair is None:
+        return seen or Pair(link.told or peer.own, facts)
+    return seen if seen is not None and link.other < peer.config.id else link.pair
+
+
+def facts_in(said: Any) -> Facts:
+    """Raises ValueError unless they can be used."""
+    degree, samples, *smooth = said
+    facts = Facts(int(degree), int(samples), *map(float, smooth))
+    if not all(USUAL[0] < number < USUAL[1] for number in facts):
+        raise ValueError("no usual numbers")
+    return facts

@@ -15,19 +15,23 @@ import numpy as np
 from edgewise.checkpoint import write
 from edgewise.peers import journal
 from edgewise.peers.config import PeerConfig, load
-from edgewise.peers.frames import BYE, NEVER, VECTORS, Frame, Garbage, encode, largest
+from edgewise.peers.ending import count_calm, finished, linger
+from edgewise.peers.frames import NEVER, VECTORS, Format, Frame, Garbage, largest
+from edgewise.peers.gathering import begin, regroup
+from edgewise.peers.household import keep_house
 from edgewise.peers.links import Link, Mismatch
-from edgewise.peers.local import Facts, Local, at_a_peer, facts_of
+from edgewise.peers.local import Local, Pair, at_a_peer, facts_of
 from edgewise.peers.meeting import greeting, misfit
 from edgewise.peers.result import PeerError, PeerResult
-from edgewise.peers.shard import method_of, one_node
+from edgewise.peers.runnable import method_of
+from edgewise.peers.shard import one_node
 from edgewise.peers.signals import stop_on_signals
 from edgewise.peers.status import write_status
+from edgewise.peers.story import Story
 from edgewise.peers.switchboard import Switchboard
 
 log = logging.getLogger("edgewise.peers")
 
-LINGER = 10.0  # seconds without a word after which a neighbour that has all it needs is let go
 QUICK = 5e-3  # seconds; longer steps are taken beside the network's work, not in between
 
 
@@ -37,9 +41,13 @@ class Peer:
     config  the TOML that `edgewise network init` wrote for it, or a `PeerConfig`
     """
 
+    local: Local
+    carry: Any  # state and outbox
+
     def __init__(self, config: str | Path | PeerConfig) -> None:
         self.config = config if isinstance(config, PeerConfig) else load(config)
         self.strict = self.config.fit.mode == "strict"
+        self.handshakes: Callable[[], int] = lambda: 0  # that failed, where somebody can count them
 
     def fit(
         self, shard: Any, callback: Callable[[dict[str, float]], Any] | None = None
@@ -53,86 +61,77 @@ class Peer:
         with jax.enable_x64(True):
             self.problem, self.callback = problem, callback
             self.prepare()
-            found = journal.remember(
-                self
-            )  # before anybody is greeted: they are told what it waits for
+            found = journal.remember(self)  # before anybody is greeted: they are told the round
+            self.story.begin(self.round)
             await self.board.open()
-            log.info("peer %d listens at port %d", self.config.id, self.board.port)
+            log.info("listens at port %d", self.board.port)
             stop = stop_on_signals(self.news)
+            house = asyncio.ensure_future(keep_house(self))
             try:
-                await self.begin(stop, found)
+                await begin(self, stop, found)
                 return await self.rounds(stop)
             except Mismatch as what:
                 await asyncio.sleep(1.0)  # the other side should learn of it too
                 raise PeerError(str(what)) from None
             finally:
+                house.cancel()
                 await self.board.close()
 
     def prepare(self) -> None:
         config, fit = self.config, self.config.fit
-        self.method = method_of(fit)
+        self.method = method_of(fit, bool(config.penalty))
         hears = len(at_a_peer(self.method).hears)
+        self.format = Format(hears, self.problem.size, fit.wire, fit.bits)
         self.news = asyncio.Event()
-        self.links = {
-            n.id: Link(
-                config.id, n.id, self.strict, fit.wire, config.checkpoint_every + 1, self.news
-            )
-            for n in sorted(config.neighbours, key=lambda n: n.id)
-        }
-        for link in self.links.values():
-            link.vectors, link.size = hears, self.problem.size
-        frame = largest(hears, self.problem.size, fit.wire)
-        self.board = Switchboard(config, self.links, frame, self)
-        self.own = facts_of(self.problem, len(self.links))
+        ids = sorted(n.id for n in config.neighbours)
+        self.links: dict[int, Link] = {id: self.new_link(id) for id in ids}
+        self.members: list[int] = []  # whose messages the steps are taken with, in this order
+        self.pairs: dict[int, Pair] = {}
+        self.board = Switchboard(config, self.links, largest(self.format), self)
         self.life, self.round, self.saved, self.calm = secrets.token_hex(8), 0, 0, 0
         self.stop_at, self.residual = fit.rounds if self.strict else NEVER, np.inf
         self.began, self.before = time.monotonic(), 0.0
-        self.trace: list[dict[str, float]] = []
-        self.facts: dict[int, Facts] = {}
-        self.begun = False
+        self.state, self.begun = "waiting", False
+        self.saving: asyncio.Future[None] | None = None
+        self.count_neighbours()
         config.out.mkdir(parents=True, exist_ok=True)
+        self.story = Story(config.out / "trace.csv")
+
+    def new_link(self, other: int) -> Link:
+        ahead = 2 * self.config.checkpoint_every + 1  # the last checkpoint may still be under way
+        return Link(self.config.id, other, self.strict, self.format, ahead, self.news)
+
+    def count_neighbours(self) -> None:
+        self.own = facts_of(self.problem, len(self.links))
+        if len(self.links) == 1:
+            log.warning(
+                "its only neighbour, peer %d, learns each of its gradients where its penalty is "
+                "smooth: give it a second one",
+                *self.links,
+            )
 
     # --- meeting the neighbours ------------------------------------------------------------------
 
     def greet(self, link: Link) -> dict[str, Any]:
-        return greeting(self)
+        return greeting(self, link)
 
     def meet(self, link: Link, said: dict[str, Any]) -> None:
         """A neighbour that does not fit stops the peer before it has begun, or in strict mode. One
         that comes back changed must not stop the others: it is cut off, and stops by itself."""
-        wrong = misfit(self, link.other, said)
+        wrong = misfit(self, link, said)
         if wrong and self.begun and not self.strict:
             raise Garbage(wrong)
         if wrong:
             raise Mismatch(wrong)
 
-    async def begin(self, stop: asyncio.Event, found: dict[str, np.ndarray] | None) -> None:
-        """Until all neighbours are known; then the state, new or as it was saved."""
-        while len(self.facts) < len(self.links):
-            missing = sorted(set(self.links) - set(self.facts))
-            log.info("waiting for peers %s", missing)
-            await self.wait(lambda: len(self.facts) == len(self.links), stop, 10.0)
-            if stop.is_set():
-                break
-        facts = [self.own, *(self.facts.get(j, self.own) for j in self.links)]
-        dtype = np.dtype(self.config.fit.dtype)
-        config = self.config
-        self.begun = True
-        self.local = Local(self.problem, config.id, self.method, config.fit.seed, dtype, facts)
-        self.carry = self.local.start()
-        if found is not None:
-            self.carry = journal.restore(self.carry, found, self.links)
-            log.info("goes on from round %d", self.round)
-        self.post(self.carry[1])
-
     # --- rounds ----------------------------------------------------------------------------------
 
-    def post(self, sent: Any) -> None:
-        """Send the vectors of this round to all neighbours."""
-        for place, (other, link) in enumerate(self.links.items()):
-            vectors = self.local.outgoing(sent, place)
-            frame = self.frame(VECTORS, other, vectors)
-            link.post(self.round, encode(frame, self.config.fit.wire))
+    def post(self, sent: Any, to: list[int] | None = None) -> None:
+        """Send the vectors of this round to all neighbours, or to these."""
+        for place, other in enumerate(self.members):
+            if other in self.links and (to is None or other in to):
+                vectors = self.local.outgoing(sent, place)
+                self.links[other].post(self.frame(VECTORS, other, vectors))
 
     def frame(self, kind: int, other: int, payload: Any = b"") -> Frame:
         return Frame(
@@ -141,116 +140,70 @@ class Peer:
 
     async def rounds(self, stop: asyncio.Event) -> PeerResult:
         fit, config = self.config.fit, self.config
+        patience = None if self.strict else fit.patience
         heard: Any = None
-        step_seconds = 0.0
-        while not stop.is_set() and not self.finished():
-            patience = None if self.strict else fit.patience
-            await self.wait(self.ready, stop, patience, first=heard is None)
+        slow = False
+        while not finished(self):
+            slow = await regroup(self) or slow
+            await self.wait(self.ready, stop, patience)
             if stop.is_set():
                 break
             heard = self.heard()
             begun = time.perf_counter()
-            if step_seconds < QUICK:
-                self.carry, sent = self.local.step(self.carry, self.round, heard)
-            else:
+            if slow:
                 self.carry, sent = await asyncio.to_thread(self.take_step, heard)
-            step_seconds = time.perf_counter() - begun
+            else:
+                self.carry, sent = self.local.step(self.carry, self.round, heard)
+            slow = time.perf_counter() - begun > QUICK
             self.round += 1
             if self.round % config.record_every == 0:
                 self.record(heard)
-            self.count_calm()
+            count_calm(self)
             self.post(sent)
             if self.round % config.checkpoint_every == 0:
-                await self.save()
-        await self.save()
+                await self.saved_last()
+                self.saving = asyncio.ensure_future(self.save())
+        await self.saved_last()
+        if self.begun:
+            await self.save()
         if not stop.is_set():
-            await self.linger(stop)
+            self.state = "lingering"
+            await linger(self, stop)
         return self.result(heard, stop.is_set())
 
     def take_step(self, heard: Any) -> Any:
-        with jax.enable_x64(True):  # each thread has a setting of its own
+        with jax.enable_x64(True):
             return self.local.step(self.carry, self.round, heard)
 
     def ready(self) -> bool:
         """In tolerant mode those who are away are waited for only if all are."""
-        links = list(self.links.values())
-        here = links if self.strict else [k for k in links if k.connected and not k.gone]
+        links = [self.links[id] for id in self.members if id in self.links]
+        here = links if self.strict else [k for k in links if k.speaks and not k.gone]
         return all(link.has(self.round) for link in here or links)
 
     def heard(self) -> tuple[np.ndarray, ...]:
-        got = [link.open(self.round) for link in self.links.values()]
-        return tuple(
-            np.stack([vectors[k] for vectors in got]).astype(self.local.dtype)
-            for k in range(len(self.local.method.hears))
-        )
+        """One that has said nothing yet is taken to be where this peer is."""
+        got = []
+        for place, id in enumerate(self.members):
+            vectors = self.links[id].open(self.round) if id in self.links else None
+            got.append(self.local.outgoing(self.carry[1], place) if vectors is None else vectors)
+        together = np.reshape(got, (len(got), *self.format.shape)).astype(self.local.dtype)
+        return tuple(together[:, k] for k in range(self.format.vectors))
 
     async def wait(
-        self,
-        ready: Callable[[], bool],
-        stop: asyncio.Event,
-        patience: float | None,
-        first: bool = False,
+        self, ready: Callable[[], bool], stop: asyncio.Event, patience: float | None
     ) -> None:
-        """Until it is so, or patience is at an end; at first also until everybody was heard."""
-        until = None if patience is None else time.monotonic() + patience
+        """Until it is so, or patience is at an end."""
+        until = np.inf if patience is None else time.monotonic() + patience
         while not (ready() or stop.is_set()):
             if self.board.failure is not None:
                 raise self.board.failure
-            left = None if until is None else until - time.monotonic()
-            if left is not None and left <= 0:
-                if not first or all(link.mail for link in self.links.values()):
-                    return
-                left = 0.2
-            self.news.clear()
-            if ready():
+            left = until - time.monotonic()
+            if left <= 0:
                 return
+            self.news.clear()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self.news.wait(), min(left or 1.0, 1.0))
-
-    # --- when to stop ----------------------------------------------------------------------------
-
-    def count_calm(self) -> None:
-        """c is 0 while the own residual is above tol, else one more than the least around: at c = V
-        all peers have been below it. In strict mode a round to stop at goes around then, so that
-        all stop at the same; else a calm peer goes on until its neighbours are calm too."""
-        fit, V = self.config.fit, self.config.nodes
-        if fit.tol is not None and self.calm < V:
-            small = self.residual <= fit.tol / np.sqrt(V)
-            around = min([self.calm, *(link.calm for link in self.links.values())])
-            self.calm = min(around + 1, V) if small else 0
-        late = fit.seconds is not None and self.seconds() >= fit.seconds
-        if self.strict:
-            heard = min([self.stop_at, *(link.stop for link in self.links.values())])
-            over = self.calm >= V or late
-            self.stop_at = min(heard, self.round + V) if over else heard
-
-    def finished(self) -> bool:
-        fit = self.config.fit
-        if self.strict:
-            return self.round >= self.stop_at
-        if self.round >= fit.rounds or (fit.seconds is not None and self.seconds() >= fit.seconds):
-            return True
-        around = (link.calm >= self.config.nodes or link.gone for link in self.links.values())
-        return self.calm >= self.config.nodes and all(around)
-
-    async def linger(self, stop: asyncio.Event) -> None:
-        """A neighbour may still need what this peer sent: say farewell, and wait for theirs."""
-        for other, link in self.links.items():
-            link.say_farewell(encode(self.frame(BYE, other)))
-
-        def over() -> bool:
-            return all(
-                (link.gone and link.said_farewell) or self.let_go(link)
-                for link in self.links.values()
-            )
-
-        while not stop.is_set() and not over():
-            await self.wait(over, stop, 1.0)
-
-    def let_go(self, link: Link) -> bool:
-        away = not link.connected and time.monotonic() - link.heard_at > LINGER
-        has_all = link.saved >= self.round if self.strict else True
-        return away and (has_all or link.gone)
+                await asyncio.wait_for(self.news.wait(), min(left, 1.0))
 
     def seconds(self) -> float:
         return self.before + time.monotonic() - self.began
@@ -268,23 +221,30 @@ class Peer:
             "objective": float(seen["objective"]),
             "bytes_sent": float(sum(link.bytes_sent for link in self.links.values())),
         }
-        self.trace.append(row)
-        write_status(self, "running")
+        self.story.add(row)
         if self.callback is not None:
             self.callback(row)
 
     async def save(self) -> None:
-        head, arrays = journal.collect(self)  # links change while a file is written
+        """Rounds may go on meanwhile: what is written is of now."""
+        head, arrays = journal.collect(self)
         await asyncio.to_thread(write, self.config.out / journal.FILE, head, arrays)
-        self.saved = self.round
+        self.saved = head["round"]
+
+    async def saved_last(self) -> None:
+        """Wait for the checkpoint that is being written, and raise what was wrong with it."""
+        if self.saving is not None:
+            await self.saving
 
     def result(self, heard: Any, stopped: bool) -> PeerResult:
         with jax.enable_x64(True):
             x = np.asarray(self.local.method.answer(self.carry[0]))[0].astype(np.float64)
             if heard is not None:
                 self.record(heard)
-        how = "stopped" if stopped else "finished"
-        write_status(self, how)
-        np.savez(self.config.out / "model.npz", x=x, round=self.round)
-        message = f"{how} after {self.round} rounds, residual {self.residual:.2e}"
-        return PeerResult(x, self.round, self.residual, message, self.trace)
+        self.state = "stopped" if stopped else "finished"
+        self.story.flush()
+        write_status(self)
+        if self.begun:
+            np.savez(self.config.out / "model.npz", x=x, round=self.round)
+        message = f"{self.state} after {self.round} rounds, residual {self.residual:.2e}"
+        return PeerResult(x, self.round, self.residual, message, self.story.rows)

@@ -1,4 +1,4 @@
-"""The method and the problem of one peer, from its configuration and its own data alone."""
+"""The problem of one peer, from its configuration and its own data alone."""
 
 from os import PathLike
 from pathlib import Path
@@ -9,15 +9,8 @@ import scipy.sparse as sp
 
 from edgewise.data.readers import load as load_samples
 from edgewise.errors import DataError
-from edgewise.methods import make
-from edgewise.peers.config import Fit, PeerConfig
+from edgewise.peers.config import PeerConfig
 from edgewise.problem import Problem
-
-
-def method_of(fit: Fit) -> Any:
-    from edgewise.cli import parts
-
-    return make(parts.method(fit.method, list(fit.set)), fit.eta, fit.rho)
 
 
 def one_node(config: PeerConfig, shard: Any) -> Problem:

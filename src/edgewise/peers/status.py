@@ -1,4 +1,4 @@
-"""status.json: what `edgewise node --status` shows."""
+"""status.json: what `edgewise node --status` and `--watch` show."""
 
 import json
 import os
@@ -9,17 +9,23 @@ if TYPE_CHECKING:
     from edgewise.peers.peer import Peer
 
 
-def write_status(peer: "Peer", state: str) -> None:
+def write_status(peer: "Peer") -> None:
+    rows = peer.story.rows
     status = {
         "peer": peer.config.id,
-        "state": state,
+        "state": peer.state,
         "pid": os.getpid(),
         "time": time.time(),
         "refused": peer.board.refused,
-        **(peer.trace[-1] if peer.trace else {}),
+        "handshakes": peer.handshakes(),
+        **(rows[-1] if rows else {}),
+        "rounds": peer.round,
+        "seconds": peer.seconds(),
         "neighbours": {
             str(other): {
                 "connected": link.connected,
+                "part": other in peer.members,
+                "behind": link.stale,
                 "silent_seconds": time.monotonic() - link.heard_at,
                 "streams": link.streams,
                 "garbage": link.garbage,

@@ -15,7 +15,7 @@ from edgewise.errors import InputError
 from edgewise.peers.certificates import id_of, name_of
 from edgewise.peers.config import Neighbour, PeerConfig
 from edgewise.peers.frames import Garbage
-from edgewise.peers.links import Link, Mismatch
+from edgewise.peers.links import Link, Mismatch, Stream
 
 log = logging.getLogger("edgewise.peers")
 
@@ -76,6 +76,12 @@ class Switchboard:
         if neighbour.dial:
             self.dials[neighbour.id] = asyncio.ensure_future(self.dial(neighbour))
 
+    def leave(self, id: int) -> None:
+        """Dial it no more."""
+        task = self.dials.pop(id, None)
+        if task is not None:
+            task.cancel()
+
     async def dial(self, neighbour: Neighbour) -> None:
         link, pause = self.links[neighbour.id], FIRST_PAUSE
         name = name_of(self.config.mesh, neighbour.id)
@@ -89,7 +95,14 @@ class Switchboard:
                     neighbour.address, credentials, options=options
                 ) as channel:
                     call = channel.stream_stream(f"/{SERVICE}/{METHOD}")()
-                    await self.converse(link, call.read, call.write)
+                    await self.converse(link, Stream(call.read, call.write, grpc.aio.EOF))
+            except grpc.aio.AioRpcError as refused:
+                if refused.code() == grpc.StatusCode.PERMISSION_DENIED:
+                    log.warning(
+                        "peer %d does not take it for a neighbour: is it in that one's TOML?",
+                        link.other,
+                        extra={"neighbour": link.other},
+                    )
             except Exception as away:  # whatever it is, the edge must come back
                 log.debug("peer %d cannot be reached: %r", link.other, away)
             pause = FIRST_PAUSE if link.streams > streams else min(2 * pause, LONGEST_PAUSE)
@@ -103,18 +116,18 @@ class Switchboard:
         link = self.links.get(-1 if caller is None else caller)
         if link is None or caller in dialled:
             self.refused += 1
-            log.warning("refused: %s at %s", names, context.peer())
+            log.warning("refused: %s at %s", names, context.peer(), extra={"neighbour": caller})
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, "")
             return
         try:
-            await self.converse(link, context.read, context.write)
+            await self.converse(link, Stream(context.read, context.write, grpc.aio.EOF))
         except Exception as error:
             log.debug("peer %d: %r", link.other, error)
         await context.abort(grpc.StatusCode.ABORTED, "")
 
-    async def converse(self, link: Link, read: Any, write: Any) -> None:
+    async def converse(self, link: Link, stream: Stream) -> None:
         try:
-            await link.talk(read, write, grpc.aio.EOF, self.host.greet, self.host.meet)
+            await link.talk(stream, self.host)
         except Garbage as what:
             link.complain(what)
             await asyncio.sleep(FIRST_PAUSE)

@@ -1,0 +1,45 @@
+"""trace.csv: how a peer's run went, row by row, also over restarts."""
+
+import csv
+from pathlib import Path
+
+COLUMNS = ("rounds", "oracle_calls", "seconds", "residual", "objective", "bytes_sent")
+Row = dict[str, float]
+
+
+class Story:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.rows: list[Row] = []
+        self.written = 0
+
+    def begin(self, round: int) -> None:
+        """Of a run that goes on from this round: later rows, of rounds that were lost, go."""
+        self.rows = [row for row in read(self.path) if row["rounds"] <= round] if round else []
+        self.path.write_text(",".join(COLUMNS) + "\n")
+        self.written = 0
+        self.flush()
+
+    def add(self, row: Row) -> None:
+        if not self.rows or self.rows[-1]["rounds"] < row["rounds"]:
+            self.rows.append(row)
+
+    def flush(self) -> None:
+        new, self.written = self.rows[self.written :], len(self.rows)
+        if new:
+            with self.path.open("a") as file:
+                file.writelines(",".join(f"{row[c]:.10g}" for c in COLUMNS) + "\n" for row in new)
+
+
+def read(path: Path) -> list[Row]:
+    """What can be read of it: a peer that was killed may have left half a line."""
+    if not path.exists():
+        return []
+    rows = []
+    with path.open(newline="") as file:
+        for row in csv.DictReader(file):
+            try:
+                rows.append({c: float(row[c]) for c in COLUMNS})
+            except (KeyError, TypeError, ValueError):
+                break
+    return rows
