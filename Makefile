@@ -1,10 +1,10 @@
-# make demo | test | check | docs | bench | clean: each sets up .venv by itself
+# make demo | test | soak | check | docs | bench | clean: each sets up .venv by itself
 PYTHON ?= python3
 BIN := .venv/bin
 # the stamp, not the folder: a set-up that was cut short is done again
 READY := .venv/.ready
 
-.PHONY: demo test check docs format bench clean
+.PHONY: demo test soak check docs format bench clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Edgewise needs Python 3.11 or newer: make PYTHON=python3.11")'
@@ -22,6 +22,10 @@ check: $(READY)
 
 test: check
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
+
+# what takes too long for every day: large messages, long runs of real peers, bad networks
+soak: $(READY)
+	$(BIN)/python -m pytest -m soak --durations 0
 
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build

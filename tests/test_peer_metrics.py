@@ -23,7 +23,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from typer.testing import CliRunner
 
 from edgewise.cli.app import app
-from edgewise.cli.node import last_line
+from edgewise.cli.local import last_line
 from edgewise.errors import InputError
 from edgewise.peers.metrics import Metrics
 from edgewise.peers.peer import Peer
@@ -32,7 +32,7 @@ from edgewise.peers.result import PeerResult
 
 def link(**said):
     usual = {"connected": True, "heard_at": time.monotonic(), "streams": 1, "garbage": 0}
-    return SimpleNamespace(**usual | {"bytes_sent": 0, "bytes_heard": 0} | said)
+    return SimpleNamespace(**usual | {"bytes_sent": 0, "bytes_heard": 0, "stale": 0} | said)
 
 
 def peer(metrics="127.0.0.1:0", **attributes):
@@ -43,10 +43,11 @@ def peer(metrics="127.0.0.1:0", **attributes):
 def running(**said):
     links = {
         1: link(bytes_sent=1200, bytes_heard=900, streams=4, heard_at=time.monotonic() - 30),
-        7: link(connected=False, streams=0, garbage=2),
+        7: link(connected=False, streams=0, garbage=2, stale=12),
     }
     board = SimpleNamespace(refused=5)
-    return peer(**{"round": 40, "residual": 1e-3, "board": board, "links": links} | said)
+    usual = {"round": 40, "residual": 1e-3, "board": board, "links": links}
+    return peer(**usual | {"handshakes": lambda: 6} | said)
 
 
 @pytest.fixture
@@ -85,6 +86,9 @@ def test_every_number_is_told_as_it_is(scrape):
         ("edgewise_rounds_total", None): 40,
         ("edgewise_residual", None): 1e-3,
         ("edgewise_refused_total", None): 5,
+        ("edgewise_failed_handshakes_total", None): 6,
+        ("edgewise_neighbour_stale_rounds", "1"): 0,
+        ("edgewise_neighbour_stale_rounds", "7"): 12,
         ("edgewise_neighbour_connected", "1"): 1,
         ("edgewise_neighbour_connected", "7"): 0,
         ("edgewise_neighbour_sent_bytes_total", "1"): 1200,
@@ -152,7 +156,7 @@ def test_a_node_tells_its_metrics_while_it_fits_and_no_longer(place, monkeypatch
     ports = []
 
     def fit(self, shard):
-        log = Path("mesh/peer0/log.txt").read_text()
+        log = Path("mesh/peer0/log.jsonl").read_text()
         ports.append(int(re.search(r"peer 0 tells its metrics at port (\d+)", log)[1]))
         self.round, self.residual, self.links = 7, 0.5, {1: link()}
         self.board = SimpleNamespace(refused=0)
@@ -164,14 +168,6 @@ def test_a_node_tells_its_metrics_while_it_fits_and_no_longer(place, monkeypatch
     assert (done.exit_code, len(ports)) == (0, 1), done.output
     with pytest.raises(urllib.error.URLError):
         samples(ports[0])
-
-
-def test_bits_are_refused_rather_than_ignored(place):
-    path = Path("mesh/peer0.toml")
-    path.write_text(path.read_text() + "bits = 8\n")  # the last table is that of the fit
-    done = node()
-    assert done.exit_code == 2
-    assert "mesh/peer0.toml: fit.bits is 8" in done.stderr
 
 
 def test_why_a_process_failed_is_its_last_line():

@@ -5,6 +5,7 @@ import json
 import signal
 import socket
 import ssl
+import time
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -91,7 +92,8 @@ class Strangers:
         problem = one_node(config, self.peers.folder / f"data{id}.npz")
         agreed = config.agreed() | {"unknowns": problem.size, "classes": [-1.0, 1.0]}
         facts = list(facts_of(problem, len(config.neighbours)))
-        said = {"agreed": agreed, "facts": facts, "life": "stranger", "wants": 0}
+        wants = self.peers.status(TARGET)["rounds"]  # one that needs older ones would stop the run
+        said = {"agreed": agreed, "facts": facts, "life": "stranger", "wants": wants}
         said |= {"edge": None, "kept": 0}
         text = json.dumps(said | changes).encode()
         return encode(Frame(HELLO, sender=id, receiver=TARGET, payload=text))
@@ -108,6 +110,7 @@ def attacked(tmp_path_factory):
         peers.until_round(TARGET, 20)
         for other in (0, 2):
             peers.running[other].send_signal(signal.SIGSTOP)
+        time.sleep(2)  # the last of what they sent is taken, and told
         strangers = Strangers(peers)
         seen["round"] = peers.status(TARGET)["rounds"]
         seen |= refusals(strangers)
@@ -189,6 +192,8 @@ def test_no_stream_for_anybody_but_neighbours_that_dial(attacked, who):
 
 def test_they_are_counted_and_logged(attacked):
     assert attacked["status"]["refused"] == 3 * EACH
+    assert attacked["status"]["handshakes"] == 3 * EACH + 1  # and one of TLS 1.2
+    assert "a TLS handshake failed: the other side has no certificate" in attacked["said"]
     assert f"refused: [b'peer-{NOBODY}." in attacked["said"]
 
 

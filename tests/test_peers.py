@@ -71,7 +71,7 @@ def test_one_node_at_a_time_is_the_simulator(name, eta):
                 for i in range(6)
             ]
             after = [
-                peer.step(carry, round, tuple(np.stack(got, axis=1)))
+                peer.step(carry, round, peer.gathered(got))
                 for peer, carry, got in zip(peers, carries, came, strict=True)
             ]
             carries, sent = map(list, zip(*after, strict=True))

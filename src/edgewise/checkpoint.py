@@ -9,8 +9,10 @@ import json
 import os
 import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 import jax
@@ -65,10 +67,17 @@ def part_of(path: Path, round: int, rank: int, ranks: int) -> Path:
 
 
 def write(path: Path, head: dict[str, Any], arrays: dict[str, Any]) -> None:
+    with replacing(path) as file:
+        np.savez(file, head=np.array(json.dumps(head)), **arrays)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write to, which is there under its name when it is whole and on the disk."""
     part = path.with_name(path.name + ".part")
     part.parent.mkdir(parents=True, exist_ok=True)
     with part.open("wb") as file:
-        np.savez(file, head=np.array(json.dumps(head)), **arrays)
+        yield file
         file.flush()
         os.fsync(file.fileno())
     part.replace(path)

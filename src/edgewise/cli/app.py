@@ -5,7 +5,18 @@ from typing import Annotated
 import typer
 
 from edgewise import __version__
-from edgewise.cli import lists, network, node, report, reproduce, solve, split, study
+from edgewise.cli import (
+    lists,
+    local,
+    network,
+    node,
+    report,
+    reproduce,
+    solve,
+    split,
+    status,
+    study,
+)
 from edgewise.cli.network_options import (
     AddOptions,
     InitOptions,
@@ -144,11 +155,16 @@ of_network.command("renew", epilog=examples("network renew mesh", "network renew
 of_network.command(
     "local",
     epilog=examples("network local breast_cancer --scale --normalize --how label --folder mesh"),
-)(taking(LocalOptions)(node.local))
-of_network.command("status", epilog=examples("network status mesh"))(
-    taking(StatusOptions)(node.status)
+)(taking(LocalOptions)(local.local))
+of_network.command("status", epilog=examples("network status mesh", "network status mesh --watch"))(
+    taking(StatusOptions)(status.status)
 )
 app.command(
     "node",
-    epilog=examples("node peer3.toml --shard my-data.npz", "node peer3.toml --status"),
+    epilog=examples(
+        "node peer3.toml --shard my-data.npz",
+        "node peer3.toml --shard my-data.npz --watch",
+        "node peer3.toml --watch",
+        "node peer3.toml --status --json",
+    ),
 )(taking(NodeOptions)(node.node))

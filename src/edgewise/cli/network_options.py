@@ -146,7 +146,9 @@ class LocalOptions(Shared, Samples):
 
 @dataclass(frozen=True)
 class StatusOptions(Shared, InMesh):
-    pass
+    watch: Annotated[
+        bool, option(OUTPUT, "Keep telling, until none is under way any more.", "--watch")
+    ] = False
 
 
 @dataclass(frozen=True)
@@ -158,6 +160,16 @@ class NodeOptions(Shared):
     shard: Annotated[Text, option(DATA, "The peer's own data: npz, CSV or LIBSVM.")] = None
     status: Annotated[
         bool, option(OUTPUT, "Tell how a peer that runs is doing, and leave it alone.", "--status")
+    ] = False
+    watch: Annotated[
+        bool,
+        option(
+            OUTPUT,
+            "A live view of rounds, residual, bytes and neighbours: of the peer that --shard runs, "
+            "with the end of its log; without --shard, of one that runs already on this machine, "
+            "until it has ended or Ctrl-C. Where the output is no terminal, a line every 10 s.",
+            "--watch",
+        ),
     ] = False
 
 

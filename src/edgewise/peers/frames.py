@@ -64,9 +64,9 @@ def encode(frame: Frame, wire: str = "float64", change: Format | None = None) ->
     elif frame.kind == VECTORS:
         code, dtype = WIRES[wire]
         numbers = np.ascontiguousarray(frame.payload, dtype)
-        (k, count), body = numbers.shape, numbers.tobytes()
+        (k, count), body = numbers.shape, numbers.data
     head = (frame.round, frame.saved, frame.stop, frame.calm, frame.sender, frame.receiver)
-    return HEAD.pack(MAGIC, VERSION, frame.kind, code, k, 0, *head, count) + body
+    return b"".join((HEAD.pack(MAGIC, VERSION, frame.kind, code, k, 0, *head, count), body))
 
 
 def decode(data: bytes, sender: int, receiver: int, format: Format) -> Frame:

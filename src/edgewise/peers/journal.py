@@ -4,7 +4,6 @@ import hashlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile
 
 import jax
 import jax.numpy as jnp
@@ -14,11 +13,12 @@ from edgewise.errors import CheckpointError
 from edgewise.peers.frames import VECTORS, Frame
 from edgewise.peers.local import Facts, Pair
 from edgewise.peers.meeting import agreed
+from edgewise.peers.store import read
 
 if TYPE_CHECKING:
     from edgewise.peers.peer import Peer
 
-FILE = "checkpoint.npz"
+FILE = "checkpoint.bin"
 
 
 def collect(peer: "Peer") -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -26,7 +26,7 @@ def collect(peer: "Peer") -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     this peer may be the only one that still has it; what came is sent again. In tolerant mode the
     last message that came is what there is of an edge."""
     head = {
-        "mark": mark_of(peer),
+        "mark": peer.mark,
         "round": peer.round,
         "seconds": peer.seconds(),
         "calm": peer.calm,
@@ -54,7 +54,8 @@ def mark_of(peer: "Peer") -> str:
 
 def remember(peer: "Peer") -> dict[str, np.ndarray] | None:
     """Put the peer where the last checkpoint left off; its arrays, if there is one."""
-    found = load(peer.config.out, mark_of(peer))
+    peer.mark = mark_of(peer)
+    found = load(peer.config.out, peer.mark)
     if found is None:
         return None
     head, arrays = found
@@ -76,11 +77,9 @@ def load(folder: Path, mark: str) -> tuple[dict[str, Any], dict[str, np.ndarray]
     if not path.exists():
         return None
     try:
-        with np.load(path, allow_pickle=False) as file:
-            head = json.loads(str(file["head"]))
-            arrays = {name: file[name] for name in file.files if name != "head"}
+        head, arrays = read(path)
         same = head["mark"] == mark
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as problem:
+    except (OSError, ValueError, KeyError, TypeError) as problem:
         raise CheckpointError(
             f"{path} is no readable checkpoint ({problem}): delete it to start anew"
         ) from problem

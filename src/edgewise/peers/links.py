@@ -102,15 +102,18 @@ class Link:
         while True:
             data = self.next_message(changes)
             if data is not None:
-                await stream.write(data)  # waits while the neighbour is slow to read
-                self.bytes_sent += len(data)
+                await self.send(stream, data)
             elif self.farewell is not None and not self.said_farewell:
-                await stream.write(self.farewell)
+                await self.send(stream, self.farewell)
                 self.said_farewell = True
                 self.news.set()
             else:
                 self.work.clear()
                 await self.work.wait()
+
+    async def send(self, stream: Stream, data: bytes) -> None:
+        await stream.write(data)  # waits while the neighbour is slow to read
+        self.bytes_sent += len(data)
 
     def next_message(self, changes: Changes | None) -> bytes | None:
         if self.strict:
@@ -149,11 +152,11 @@ class Link:
 
     def take(self, frame: Frame) -> None:
         self.require_timely(frame)
-        self.saved = max(self.saved, frame.saved)
         self.stop = min(self.stop, frame.stop)
         if frame.kind == BYE:
             self.gone = True
-        if self.strict:
+        if frame.saved > self.saved:
+            self.saved = frame.saved
             self.log = {r: f for r, f in self.log.items() if r >= frame.saved}
         if frame.kind != VECTORS:
             return
@@ -224,10 +227,12 @@ class Link:
 
     async def get_acquainted(self, stream: Stream, host: Host) -> None:
         hello = json.dumps(host.greet(self)).encode()
-        await stream.write(encode(Frame(HELLO, sender=self.me, receiver=self.other, payload=hello)))
+        greeting = Frame(HELLO, sender=self.me, receiver=self.other, payload=hello)
+        await self.send(stream, encode(greeting))
         data = await asyncio.wait_for(stream.read(), HURRY)
         if data is stream.eof:
             raise ConnectionError("it hung up")
+        self.bytes_heard += len(data)
         first = decode(data, self.other, self.me, self.format)
         if first.kind != HELLO:
             raise Garbage("no greeting")

@@ -33,6 +33,12 @@ OF_A_PEER: tuple[Told, ...] = (
         "Streams of strangers with a certificate of this mesh's authority.",
         lambda peer: peer.board.refused,
     ),
+    (
+        CounterMetricFamily,
+        "failed_handshakes",
+        "Callers without a valid certificate of this mesh's authority.",
+        lambda peer: peer.handshakes(),
+    ),
 )
 OF_A_LINK: tuple[Told, ...] = (
     (
@@ -47,11 +53,16 @@ OF_A_LINK: tuple[Told, ...] = (
         "Since the neighbour was heard last.",
         lambda link: time.monotonic() - link.heard_at,
     ),
-    (CounterMetricFamily, "sent_bytes", "To it, greetings apart.", lambda link: link.bytes_sent),
+    (
+        CounterMetricFamily,
+        "sent_bytes",
+        "To it, what TLS adds apart.",
+        lambda link: link.bytes_sent,
+    ),
     (
         CounterMetricFamily,
         "heard_bytes",
-        "From it, greetings apart.",
+        "From it, what TLS adds apart.",
         lambda link: link.bytes_heard,
     ),
     (
@@ -59,6 +70,12 @@ OF_A_LINK: tuple[Told, ...] = (
         "reconnects",
         "Streams after the first.",
         lambda link: max(link.streams - 1, 0),
+    ),
+    (
+        GaugeMetricFamily,
+        "stale_rounds",
+        "Steps taken with its last message since that came.",
+        lambda link: link.stale,
     ),
     (
         CounterMetricFamily,

@@ -5,14 +5,12 @@ import logging
 import secrets
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
-from edgewise.checkpoint import write
 from edgewise.peers import journal
 from edgewise.peers.config import PeerConfig, load
 from edgewise.peers.ending import count_calm, finished, linger
@@ -21,12 +19,14 @@ from edgewise.peers.gathering import begin, regroup
 from edgewise.peers.household import keep_house
 from edgewise.peers.links import Link, Mismatch
 from edgewise.peers.local import Local, Pair, at_a_peer, facts_of
+from edgewise.peers.logs import sparingly
 from edgewise.peers.meeting import greeting, misfit
 from edgewise.peers.result import PeerError, PeerResult
 from edgewise.peers.runnable import method_of
 from edgewise.peers.shard import one_node
 from edgewise.peers.signals import stop_on_signals
 from edgewise.peers.status import write_status
+from edgewise.peers.store import write
 from edgewise.peers.story import Story
 from edgewise.peers.switchboard import Switchboard
 
@@ -43,6 +43,7 @@ class Peer:
 
     local: Local
     carry: Any  # state and outbox
+    mark: str  # of what a checkpoint is for
 
     def __init__(self, config: str | Path | PeerConfig) -> None:
         self.config = config if isinstance(config, PeerConfig) else load(config)
@@ -55,7 +56,8 @@ class Peer:
         """Fit with the neighbours; shard is a file as `edgewise.data.load` reads it, or (X, y)."""
         with jax.enable_x64(True):
             problem = one_node(self.config, shard)
-        return asyncio.run(self.run(problem, callback))
+        with sparingly():
+            return asyncio.run(self.run(problem, callback))
 
     async def run(self, problem: Any, callback: Any = None) -> PeerResult:
         with jax.enable_x64(True):
@@ -187,23 +189,25 @@ class Peer:
         for place, id in enumerate(self.members):
             vectors = self.links[id].open(self.round) if id in self.links else None
             got.append(self.local.outgoing(self.carry[1], place) if vectors is None else vectors)
-        together = np.reshape(got, (len(got), *self.format.shape)).astype(self.local.dtype)
-        return tuple(together[:, k] for k in range(self.format.vectors))
+        return self.local.gathered(got)
 
     async def wait(
         self, ready: Callable[[], bool], stop: asyncio.Event, patience: float | None
     ) -> None:
         """Until it is so, or patience is at an end."""
         until = np.inf if patience is None else time.monotonic() + patience
-        while not (ready() or stop.is_set()):
-            if self.board.failure is not None:
-                raise self.board.failure
-            left = until - time.monotonic()
-            if left <= 0:
-                return
-            self.news.clear()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self.news.wait(), min(left, 1.0))
+        timer = None
+        if patience is not None:
+            timer = asyncio.get_running_loop().call_later(patience, self.news.set)
+        try:
+            while not (ready() or stop.is_set()) and time.monotonic() < until:
+                if self.board.failure is not None:
+                    raise self.board.failure
+                self.news.clear()
+                await self.news.wait()
+        finally:
+            if timer is not None:
+                timer.cancel()
 
     def seconds(self) -> float:
         return self.before + time.monotonic() - self.began

@@ -1,0 +1,216 @@
+"""Views of peers that run: live on a terminal, else a line now and then"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich import box, filesize
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from edgewise.cli.look import Look, curve
+from edgewise.cli.status import UNDER_WAY, Status, number, status_of, table_of, there
+from edgewise.errors import InputError
+
+if TYPE_CHECKING:
+    from edgewise.peers.config import PeerConfig
+
+MOMENT = 0.5  # seconds between two looks: peers write their files as often
+NOW_AND_THEN = 10.0  # seconds between two plain lines
+LINES = 6  # of the log, under the view of a peer
+
+
+def follow(
+    console: Console,
+    draw: Callable[[], RenderableType],
+    say: Callable[[], str],
+    over: Callable[[float], bool],
+    stays: bool = True,
+) -> None:
+    """Until it is over, which is asked with the seconds to wait for that; the end is shown too,
+    and stays on the terminal unless something better follows."""
+    if console.is_terminal and not console.quiet:
+        with Live(
+            console=console, auto_refresh=False, redirect_stderr=False, transient=not stays
+        ) as live:
+            ended = False
+            while not ended:
+                ended = over(MOMENT)
+                live.update(draw(), refresh=True)
+        return
+    told, ended = "", False
+    while not ended:
+        if told != (told := say()):
+            console.print(told, highlight=False, markup=False, soft_wrap=True)
+        ended = over(NOW_AND_THEN)
+    if told != (last := say()):
+        console.print(last, highlight=False, markup=False, soft_wrap=True)
+
+
+def on_a_terminal() -> bool:
+    return Console().is_terminal
+
+
+# --- one peer -------------------------------------------------------------------------------------
+
+
+def watch(config: "PeerConfig") -> None:
+    """A peer that another process runs, from its files alone."""
+    look, console = Look(config), Console()
+    if look.said["state"] == "not started":
+        raise InputError(
+            f"peer {config.id} has not been started, there is no {config.out}/status.json: "
+            "--watch with --shard FILE runs it"
+        )
+
+    def over(seconds: float) -> bool:
+        until = time.monotonic() + seconds
+        while look.under_way and time.monotonic() < until:
+            time.sleep(MOMENT)
+            look.again()
+        return not look.under_way
+
+    try:
+        follow(console, lambda: view(look), lambda: line(look), over)
+    except KeyboardInterrupt:
+        console.print(f"peer {config.id} goes on, unwatched")
+
+
+@contextmanager
+def watching(config: "PeerConfig", pid: int, lines: Sequence[str]) -> Iterator[None]:
+    """A view of the peer that runs in the block; signals and the fit need the main thread."""
+    look, ended = Look(config, pid), threading.Event()
+
+    def again() -> Look:
+        look.again()
+        return look
+
+    def keep_showing() -> None:
+        follow(Console(), lambda: view(again(), lines), lambda: line(again()), ended.wait)
+
+    thread = threading.Thread(target=keep_showing, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def line(look: Look) -> str:
+    said, fit = look.said, look.config.fit
+    parts = [
+        f"peer {said['peer']}: {said['state']}",
+        f"round {said.get('rounds', 0):,.0f} of {fit.rounds:,}",
+        f"{look.per_second('rounds'):,.1f} a second",
+    ]
+    if said.get("residual") is not None:
+        parts.append(f"residual {said['residual']:.2e}")
+    if there(said):
+        parts.append(f"{there(said)} neighbours there")
+    return ", ".join([*parts, f"{size(said.get('bytes_sent'))} sent"])
+
+
+def view(look: Look, lines: Sequence[str] = ()) -> RenderableType:
+    title = f"peer {look.config.id} of {look.config.mesh}"
+    parts: list[RenderableType] = [Panel(facts(look), title=title, title_align="left")]
+    if look.said.get("neighbours"):
+        parts.append(neighbours(look.said))
+    if lines:
+        text = Text("\n".join(list(lines)[-LINES:]), overflow="ellipsis", no_wrap=True)
+        parts.append(Panel(text, title="log", title_align="left"))
+    return Group(*parts)
+
+
+def facts(look: Look) -> Table:
+    said, fit = look.said, look.config.fit
+    at_a_peer = None if fit.tol is None else fit.tol / np.sqrt(look.config.nodes)
+    goal = "" if at_a_peer is None else f"   stops at {at_a_peer:.2e} (tol {fit.tol:g} for all)"
+    speeds = look.per_second("rounds"), look.per_second("bytes_sent")
+    grid = Table.grid(padding=(0, 2))
+    for name, value in {
+        "state": said["state"],
+        "round": f"{said.get('rounds', 0):,.0f} of {fit.rounds:,}   {speeds[0]:,.1f} a second",
+        "seconds": number(said.get("seconds"), ",.1f"),
+        "residual": number(said.get("residual")) + goal,
+        "": curve(look.trace.points, 60),
+        "objective": number(said.get("objective"), ".10g"),
+        "oracle calls": number(said.get("oracle_calls"), ",.0f"),
+        "sent": f"{size(said.get('bytes_sent'))}   {size(speeds[1])} a second",
+        "turned away": f"{said.get('refused', 0)} strangers, {said.get('handshakes', 0)} failed "
+        "TLS handshakes",
+    }.items():
+        grid.add_row(Text(name, style="dim"), Text(value))
+    return grid
+
+
+def neighbours(said: Status) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in "neighbour", "", "behind", "silent", "sent", "heard", "reconnects", "garbage":
+        table.add_column(column, justify="left" if column in ("neighbour", "") else "right")
+    for other, one in said["neighbours"].items():
+        state = "connected" if one.get("connected") else "away"
+        table.add_row(
+            other,
+            Text(
+                state if one.get("part", True) else f"{state}, takes no part",
+                style="green" if one.get("connected") else "red",
+            ),
+            number(one.get("behind"), ",.0f"),
+            f"{one.get('silent_seconds', 0):.1f} s",
+            size(one.get("bytes_sent")),
+            size(one.get("bytes_heard")),
+            str(max(one.get("streams", 0) - 1, 0)),
+            str(one.get("garbage", 0)),
+        )
+    return table
+
+
+def size(count: float | None) -> str:
+    return filesize.decimal(int(count or 0))
+
+
+# --- all peers of a mesh --------------------------------------------------------------------------
+
+
+def watch_all(configs: "list[PeerConfig]", o: Any) -> None:
+    """Until none of them is under way any more."""
+    require_no_json(o)
+
+    def said() -> list[Status]:
+        return [status_of(config) for config in configs]
+
+    def over(seconds: float) -> bool:
+        until = time.monotonic() + seconds
+        while any(one["state"] in UNDER_WAY for one in said()):
+            if time.monotonic() >= until:
+                return False
+            time.sleep(MOMENT)
+        return True
+
+    console = Console()
+    try:
+        follow(console, lambda: table_of(said()), lambda: summary(said()), over)
+    except KeyboardInterrupt:
+        console.print("the peers go on, unwatched")
+
+
+def summary(said: list[Status]) -> str:
+    """One line for all."""
+    states = [one["state"] for one in said]
+    counts = ", ".join(f"{states.count(s)} {s}" for s in dict.fromkeys(states))
+    rounds = [one.get("rounds", 0) for one in said]
+    residuals = [one["residual"] for one in said if one.get("residual") is not None]
+    worst = f", residuals up to {max(residuals):.2e}" if residuals else ""
+    return f"{counts}: rounds {min(rounds):,.0f} to {max(rounds):,.0f}{worst}"
+
+
+def require_no_json(o: Any) -> None:
+    if o.json:
+        raise InputError("--watch is a view for people: leave out --json, or ask for the status")

@@ -1,0 +1,142 @@
+"""What a peer's command logs: JSON lines in its folder, lines for people elsewhere."""
+
+import json
+import logging
+import math
+import threading
+import time
+import warnings
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+FILE = "log.jsonl"
+QUIET = 10.0  # seconds between two warnings of one kind about one neighbour
+FOR_PEOPLE = "%(asctime)s %(levelname)s %(message)s"
+
+log = logging.getLogger("edgewise.peers")
+OWN = {*vars(logging.makeLogRecord({})), "message", "asctime"}  # all else was given as `extra`
+
+
+@contextmanager
+def keeping_log(folder: Path, peer: int, shown: logging.Handler) -> Iterator[None]:
+    """While in the block, what peers log goes to the folder and to `shown`, and nowhere else.
+
+    Python's warnings come the same way. A handler of the whole package would say warnings again.
+    """
+    kept = logging.FileHandler(folder / FILE)
+    kept.setFormatter(JsonLines(peer))
+    shown.setFormatter(logging.Formatter(FOR_PEOPLE))
+    level = log.level
+
+    def warn(message: Warning | str, *_: Any, **__: Any) -> None:
+        log.warning(str(message))
+
+    with warnings.catch_warnings():
+        warnings.showwarning = warn
+        log.setLevel(logging.INFO)
+        log.propagate = False
+        for handler in (kept, shown):
+            log.addHandler(handler)
+        try:
+            with sparingly():
+                yield
+        finally:
+            for handler in (kept, shown):
+                log.removeHandler(handler)
+                handler.close()
+            log.setLevel(level)
+            log.propagate = True
+
+
+@contextmanager
+def sparingly() -> Iterator[None]:
+    """While in the block, whatever the handlers, no kind of warning comes too often."""
+    if any(isinstance(f, Sparing) for f in log.filters):
+        yield
+        return
+    sparing = Sparing()
+    log.addFilter(sparing)
+    try:
+        yield
+    finally:
+        log.removeFilter(sparing)
+        for record in sparing.left():
+            log.handle(record)
+
+
+class JsonLines(logging.Formatter):
+    def __init__(self, peer: int) -> None:
+        super().__init__()
+        self.peer = peer
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "peer": self.peer,
+            "event": record.getMessage(),
+            **{k: plain(v) for k, v in vars(record).items() if k not in OWN},
+        }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
+
+
+def plain(value: Any) -> Any:
+    """JSON has no infinity."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+class Sparing(logging.Filter):
+    """Warnings of one kind, about one neighbour, once in a while; each says how many it is for.
+
+    Whoever is refused, or sends garbage, decides how often: it must not fill a disk.
+    """
+
+    def __init__(self, quiet: float = QUIET) -> None:
+        super().__init__()
+        self.quiet, self.lock = quiet, threading.Lock()
+        self.said_at: dict[Any, float] = {}
+        self.withheld: dict[Any, tuple[int, logging.LogRecord]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno < logging.WARNING:
+            return True
+        kind, now = (record.msg, vars(record).get("neighbour")), time.monotonic()
+        with self.lock:
+            more, _ = self.withheld.pop(kind, (0, None))
+            if now - self.said_at.get(kind, -math.inf) < self.quiet:
+                self.withheld[kind] = more + 1, record
+                return False
+            self.said_at[kind] = now
+        standing_for(record, more)
+        return True
+
+    def left(self) -> list[logging.LogRecord]:
+        """The last of each kind that was withheld, standing for those before it too."""
+        with self.lock:
+            left, self.withheld = list(self.withheld.values()), {}
+        for count, record in left:
+            standing_for(record, count - 1)
+        return [record for _, record in left]
+
+
+def standing_for(record: logging.LogRecord, more: int) -> None:
+    if more:
+        record.msg, record.args = f"{record.getMessage()} (and {more} more)", ()
+        record.more = more
+
+
+class LastLines(logging.Handler):
+    """Keeps the last lines, for a view that has no room for all."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.lines: deque[str] = deque(maxlen=count)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(self.format(record))
