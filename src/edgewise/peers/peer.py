@@ -32,6 +32,7 @@ from edgewise.peers.switchboard import Switchboard
 
 log = logging.getLogger("edgewise.peers")
 
+SILENT = 8.0  # seconds after which a neighbour is not waited for any more
 QUICK = 5e-3  # seconds; longer steps are taken beside the network's work, not in between
 
 
@@ -159,7 +160,7 @@ class Peer:
             slow = time.perf_counter() - begun > QUICK
             self.round += 1
             if self.round % config.record_every == 0:
-                self.record(heard)
+                self.record(await asyncio.to_thread(self.look, heard) if slow else self.look(heard))
             count_calm(self)
             self.post(sent)
             if self.round % config.checkpoint_every == 0:
@@ -177,11 +178,18 @@ class Peer:
         with jax.enable_x64(True):
             return self.local.step(self.carry, self.round, heard)
 
+    def look(self, heard: Any) -> dict[str, np.ndarray]:
+        with jax.enable_x64(True):
+            return self.local.look(self.carry, heard)
+
     def ready(self) -> bool:
-        """In tolerant mode those who are away are waited for only if all are."""
+        """In tolerant mode those who are away are waited for only if all are. It may take gRPC a
+        minute to find out that nobody answers, so those count as away that are silent for long."""
         links = [self.links[id] for id in self.members if id in self.links]
-        here = links if self.strict else [k for k in links if k.speaks and not k.gone]
-        return all(link.has(self.round) for link in here or links)
+        if not self.strict:
+            since = time.monotonic() - max(SILENT, 10 * self.config.fit.patience)
+            links = [k for k in links if k.speaks and not k.gone and k.heard_at > since] or links
+        return all(link.has(self.round) for link in links)
 
     def heard(self) -> tuple[np.ndarray, ...]:
         """One that has said nothing yet is taken to be where this peer is."""
@@ -214,8 +222,7 @@ class Peer:
 
     # --- what is kept and told -------------------------------------------------------------------
 
-    def record(self, heard: Any) -> None:
-        seen = self.local.look(self.carry, heard)
+    def record(self, seen: dict[str, np.ndarray]) -> None:
         self.residual = float(seen["residual"])
         row = {
             "rounds": self.round,
@@ -244,7 +251,7 @@ class Peer:
         with jax.enable_x64(True):
             x = np.asarray(self.local.method.answer(self.carry[0]))[0].astype(np.float64)
             if heard is not None:
-                self.record(heard)
+                self.record(self.look(heard))
         self.state = "stopped" if stopped else "finished"
         self.story.flush()
         write_status(self)

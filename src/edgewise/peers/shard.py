@@ -32,7 +32,7 @@ def one_node(config: PeerConfig, shard: Any) -> Problem:
     if len(unknown):
         raise DataError(f"label {unknown[0]!r} is none of the classes {list(fit.classes)}")
     # A second node that has all classes, for the labels to be numbered as everywhere, and go again.
-    empty = np.zeros((len(classes), X.shape[1]), X.dtype)
-    other = sp.csr_array(empty) if sp.issparse(X) else empty
+    empty = sp.csr_array if sp.issparse(X) else np.zeros
+    other = empty((len(classes), X.shape[1]), dtype=X.dtype)
     both = Problem([(X, y), (other, classes)], loss, [penalty, None], intercept=fit.intercept)
     return both.only([0])
