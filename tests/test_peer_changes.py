@@ -1,7 +1,5 @@
 """Messages as changes of few bits: both ends hold the same, and rounding leaves nothing behind."""
 
-import asyncio
-
 import numpy as np
 import pytest
 
@@ -20,6 +18,7 @@ from edgewise.peers.frames import (
     largest,
 )
 from edgewise.peers.links import Link, whole
+from edgewise.peers.news import News
 
 FORMAT = Format(2, 33, "float64", bits=5)
 
@@ -67,7 +66,7 @@ def test_no_change_at_all():
 
 
 def link_of(format):
-    return Link(1, 3, False, format, 11, asyncio.Event())
+    return Link(1, 3, False, format, 11, News())
 
 
 def test_a_stream_begins_with_a_whole_message_and_goes_on_with_changes():

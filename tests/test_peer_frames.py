@@ -1,7 +1,5 @@
 """Frames between peers: what goes in comes out, and nothing else comes in."""
 
-import asyncio
-
 import numpy as np
 import pytest
 
@@ -22,6 +20,7 @@ from edgewise.peers.frames import (
     largest,
 )
 from edgewise.peers.links import FAR_AHEAD, Link
+from edgewise.peers.news import News
 
 NUMBERS = np.random.default_rng(0).standard_normal((2, 5))
 FORMAT = Format(2, 5, "float64")
@@ -140,7 +139,7 @@ def test_another_protocol(place, value):
 
 
 def link_of(strict, ahead=11):
-    return Link(1, 3, strict, FORMAT, ahead, asyncio.Event())
+    return Link(1, 3, strict, FORMAT, ahead, News())
 
 
 def at(round, saved=0, **more):

@@ -24,6 +24,7 @@ from edgewise.peers.frames import (
     encode,
 )
 from edgewise.peers.local import Facts, Pair
+from edgewise.peers.news import News
 
 log = logging.getLogger("edgewise.peers")
 
@@ -59,12 +60,12 @@ class Link:
     """
 
     def __init__(
-        self, me: int, other: int, strict: bool, format: Format, ahead: int, news: asyncio.Event
+        self, me: int, other: int, strict: bool, format: Format, ahead: int, news: News
     ) -> None:
         """ahead: rounds that it may be ahead of this peer when that is back from a checkpoint."""
         self.me, self.other, self.strict, self.format = me, other, strict, format
         self.ahead = ahead
-        self.news = news  # set whenever anything comes
+        self.news = news
         self.log: dict[int, bytes] = {}
         self.latest: Frame | None = None
         self.unsent = False
@@ -148,7 +149,7 @@ class Link:
             if changes is not None:
                 frame = whole(frame, changes)
             self.take(frame)
-            self.news.set()
+            self.news.frame()
 
     def take(self, frame: Frame) -> None:
         self.require_timely(frame)

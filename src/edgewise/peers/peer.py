@@ -21,6 +21,7 @@ from edgewise.peers.links import Link, Mismatch
 from edgewise.peers.local import Local, Pair, at_a_peer, facts_of
 from edgewise.peers.logs import sparingly
 from edgewise.peers.meeting import greeting, misfit
+from edgewise.peers.news import News
 from edgewise.peers.result import PeerError, PeerResult
 from edgewise.peers.runnable import method_of
 from edgewise.peers.shard import one_node
@@ -85,7 +86,7 @@ class Peer:
         self.method = method_of(fit, bool(config.penalty))
         hears = len(at_a_peer(self.method).hears)
         self.format = Format(hears, self.problem.size, fit.wire, fit.bits)
-        self.news = asyncio.Event()
+        self.news = News()
         ids = sorted(n.id for n in config.neighbours)
         self.links: dict[int, Link] = {id: self.new_link(id) for id in ids}
         self.members: list[int] = []  # whose messages the steps are taken with, in this order
@@ -207,6 +208,7 @@ class Peer:
         timer = None
         if patience is not None:
             timer = asyncio.get_running_loop().call_later(patience, self.news.set)
+        self.news.awaited = ready
         try:
             while not (ready() or stop.is_set()) and time.monotonic() < until:
                 if self.board.failure is not None:
@@ -214,6 +216,7 @@ class Peer:
                 self.news.clear()
                 await self.news.wait()
         finally:
+            self.news.awaited = None
             if timer is not None:
                 timer.cancel()
 
