@@ -82,7 +82,8 @@ class Link:
         self.said_farewell = False
         self.heard_at = time.monotonic()
         self.bytes_sent = self.bytes_heard = self.garbage = self.streams = 0
-        self.connected = self.speaks = False
+        self.connected = False
+        self.prompt = False  # whether it speaks over this stream, and in time
         self.ending: asyncio.Event | None = None
 
     # --- to send ---------------------------------------------------------------------------------
@@ -161,7 +162,7 @@ class Link:
             self.log = {r: f for r, f in self.log.items() if r >= frame.saved}
         if frame.kind != VECTORS:
             return
-        self.speaks = True
+        self.prompt = True
         if self.strict:
             if frame.round >= self.need:
                 self.mail[frame.round] = frame
@@ -208,7 +209,7 @@ class Link:
                 self.ending = None
                 if self.connected:
                     log.info("peer %d is away", self.other, extra={"neighbour": self.other})
-                self.connected = self.speaks = False
+                self.connected = self.prompt = False
             self.news.set()
 
     def hang_up(self) -> None:
@@ -247,7 +248,7 @@ class Link:
             self.newest = -1  # it has begun anew, and its rounds with it
         self.life, self.their_round = life, wants
         self.next_out, self.unsent = wants, True  # what was under way may be lost
-        self.said_farewell = self.speaks = self.dropped = False
+        self.said_farewell = self.prompt = self.dropped = False
         self.streams += 1
         self.connected, self.heard_at = True, time.monotonic()
         self.news.set()

@@ -33,7 +33,6 @@ from edgewise.peers.switchboard import Switchboard
 
 log = logging.getLogger("edgewise.peers")
 
-SILENT = 8.0  # seconds after which a neighbour is not waited for any more
 QUICK = 5e-3  # seconds; longer steps are taken beside the network's work, not in between
 
 
@@ -152,6 +151,7 @@ class Peer:
             await self.wait(self.ready, stop, patience)
             if stop.is_set():
                 break
+            self.lose_patience()
             heard = self.heard()
             begun = time.perf_counter()
             if slow:
@@ -184,13 +184,17 @@ class Peer:
             return self.local.look(self.carry, heard)
 
     def ready(self) -> bool:
-        """In tolerant mode those who are away are waited for only if all are. It may take gRPC a
-        minute to find out that nobody answers, so those count as away that are silent for long."""
+        """In tolerant mode those who are away, or were late, are waited for only if all are."""
         links = [self.links[id] for id in self.members if id in self.links]
         if not self.strict:
-            since = time.monotonic() - max(SILENT, 10 * self.config.fit.patience)
-            links = [k for k in links if k.speaks and not k.gone and k.heard_at > since] or links
+            links = [k for k in links if k.prompt and not k.gone] or links
         return all(link.has(self.round) for link in links)
+
+    def lose_patience(self) -> None:
+        """With those that were waited for in vain: once, and again when they have spoken."""
+        for id in self.members:
+            if id in self.links and not self.links[id].has(self.round):
+                self.links[id].prompt = False
 
     def heard(self) -> tuple[np.ndarray, ...]:
         """One that has said nothing yet is taken to be where this peer is."""
