@@ -19,7 +19,6 @@ import argparse
 import asyncio
 import multiprocessing
 import os
-import socket
 import tempfile
 import time
 import traceback
@@ -52,6 +51,7 @@ WARM_UP = 50  # rounds before: compiling, and all streams come about
 REPEATS = 5
 PATIENCE = 600.0  # seconds that the slowest process may be behind the first one
 WIRE = "float64"
+PORT = 28_700  # and those after it
 Lap = tuple[float, float]  # seconds and CPU seconds of a round
 
 
@@ -156,31 +156,12 @@ def samples(n: int, id: int) -> tuple[np.ndarray, np.ndarray]:
 # --- all of them ----------------------------------------------------------------------------------
 
 
-def mesh_for(n: int, folder: Path) -> dict[int, PeerConfig]:
+def mesh_for(n: int, folder: Path, port: int) -> dict[int, PeerConfig]:
     rounds = WARM_UP + ROUNDS[n] + 10  # the last one writes the model, and says farewell
     fit = Fit("saga-pd", ("batch=8",), ridge=1e-3, rounds=rounds, mode="strict", wire=WIRE)
     fit = replace(fit, classes=(-1.0, 1.0))
-    made = mesh.create(folder, GRAPH, fit, [()] * PEERS, lambda i: "127.0.0.1", 40000, 2)
-    at = {id: f"127.0.0.1:{port}" for id, port in enumerate(free_ports(PEERS))}
-    return {
-        id: replace(
-            config,
-            listen=at[id],
-            neighbours=tuple(replace(other, address=at[other.id]) for other in config.neighbours),
-        )
-        for id, config in made.peers.items()
-    }
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
+    made = mesh.create(folder, GRAPH, fit, [()] * PEERS, lambda i: "127.0.0.1", port, 2)
+    return made.peers
 
 
 def measure(sizes: list[int], repeats: int) -> dict[int, list[tuple[Lap, Lap]]]:
@@ -189,7 +170,9 @@ def measure(sizes: list[int], repeats: int) -> dict[int, list[tuple[Lap, Lap]]]:
     spawn = multiprocessing.get_context("spawn")
     barrier, said = spawn.Barrier(PEERS), spawn.Queue()
     with tempfile.TemporaryDirectory() as folder:
-        meshes = {n: mesh_for(n, Path(folder) / str(n)) for n in sizes}
+        meshes = {
+            n: mesh_for(n, Path(folder) / str(n), PORT + PEERS * k) for k, n in enumerate(sizes)
+        }
         crew = [
             spawn.Process(
                 target=process,

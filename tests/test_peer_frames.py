@@ -114,7 +114,7 @@ def test_frames_that_were_not_agreed_on(other, reason):
         decode(encode(FRAME), **AGREED | other)
 
 
-@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf, 1.7e308, -1e101])
 def test_numbers_that_are_not_finite(wrong):
     numbers = NUMBERS.copy()
     numbers[1, 3] = wrong
@@ -142,8 +142,8 @@ def link_of(strict, ahead=11):
     return Link(1, 3, strict, FORMAT, ahead, News())
 
 
-def at(round, saved=0, **more):
-    return FRAME._replace(round=round, saved=saved, payload=NUMBERS + round, **more)
+def at(round, saved=0, stop=NEVER, **more):
+    return FRAME._replace(round=round, saved=saved, stop=stop, payload=NUMBERS + round, **more)
 
 
 def test_strict_keeps_every_round_in_the_window_and_gives_each_once():
@@ -195,6 +195,20 @@ def test_tolerant_keeps_the_newest_alone_both_ways():
     with pytest.raises(Garbage, match="after 9"):
         link.take(at(10 + FAR_AHEAD))
     link.take(at(9 + FAR_AHEAD))
+
+
+def test_tolerant_takes_up_a_neighbour_that_is_far_along():
+    link = link_of(strict=False)
+    link.their_round = 3 * FAR_AHEAD  # as it said when it came back
+    link.take(at(3 * FAR_AHEAD + 5))
+    assert np.array_equal(link.open(0), NUMBERS + 3 * FAR_AHEAD + 5)
+
+
+def test_nobody_stops_at_a_round_that_is_over():
+    link = link_of(strict=True)
+    with pytest.raises(Garbage, match="to stop at 4, in round 5"):
+        link.take(at(5, stop=4))
+    assert link.stop == NEVER
 
 
 def test_a_farewell_is_no_message():

@@ -41,7 +41,7 @@ def test_init_writes_what_every_peer_needs():
     for i in range(5):
         config = peer(i)  # with all checks of keys and certificates
         assert (config.mesh, config.id, config.nodes) == (told["mesh"], i, 5)
-        assert config.listen == f"127.0.0.1:{47000 + i}"
+        assert config.listen == f"127.0.0.1:{24700 + i}"
         assert around(i) == ew.Graph.ring(5).neighbours(i).tolist()
         for n in config.neighbours:
             assert n.address == peer(n.id).listen
@@ -61,7 +61,7 @@ def test_init_says_what_to_copy_where():
     text = call("init", *RING, "--host", "peer{id}.example.org").stdout
     assert "peer3.toml peer3.pem peer3.key" in text
     assert "with authority.pem" in text
-    assert "peer3.example.org:47003" in text
+    assert "peer3.example.org:24703" in text
     assert "authority.key stays here" in text
     assert "edgewise node peer0.toml" in text
 
@@ -123,7 +123,7 @@ def test_hosts_ports_and_graphs():
         listed = [n.id for n in read(f"b/peer{i}.toml").neighbours]
         assert listed == expected.neighbours(i).tolist()
     call("init", "--graph", "torus", "--nodes", 6, "--rows", 2, "--host", "::1", "--out", "c")
-    assert read("c/peer5.toml").listen == "[::1]:47005"
+    assert read("c/peer5.toml").listen == "[::1]:24705"
 
 
 def test_penalties_go_to_their_peers():
@@ -158,7 +158,7 @@ def test_only_neighbours_of_leaves_learn_gradients():
         (["--nodes", "3", "--classes", "a,a"], "--classes is ['a', 'a']"),
         (["--nodes", "3", "--days", "0"], "days is 0"),
         (["--nodes", "3", "--port", "65534"], "127.0.0.1:65536 is no address"),
-        (["--nodes", "3", "--host", "peer{i}"], "peer{i}:47000 is no address"),
+        (["--nodes", "3", "--host", "peer{i}"], "peer{i}:24700 is no address"),
         ([], "give --nodes"),
         (["--graph", "rng", "--nodes", "3"], "did you mean 'ring'"),
         (["--edges", "parts.txt"], "in 2 parts"),

@@ -51,9 +51,9 @@ def test_a_new_peer_elsewhere_and_with_its_own_penalty():
     assert "give --penalty" in refused("add", "mesh", "--neighbours", "1", *host)
     warned = call("add", "mesh", "--neighbours", "1", *host, "--penalty", "box:0,1").stderr
     assert "peer 5 has one neighbour, 1," in warned
-    assert (peer(5).penalty, peer(5).listen) == (("box:0,1",), "0.0.0.0:47005")
-    assert peer(5).neighbours[0].address == "h1.example.org:47001"
-    assert peer(1).neighbours[-1].address == "new.example.org:47005"
+    assert (peer(5).penalty, peer(5).listen) == (("box:0,1",), "0.0.0.0:24705")
+    assert peer(5).neighbours[0].address == "h1.example.org:24701"
+    assert peer(1).neighbours[-1].address == "new.example.org:24705"
 
 
 @pytest.mark.parametrize(

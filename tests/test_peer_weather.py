@@ -20,7 +20,7 @@ MISSING = why_not()
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"no emulated network: {MISSING}")
 
 DELAY, LOSS = 0.02, 0.05
-PORT = 47000
+PORT = 24700
 
 
 class PeersOnHosts(Peers):

@@ -81,6 +81,12 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         file.flush()
         os.fsync(file.fileno())
     part.replace(path)
+    if os.name == "posix":  # the name too must be on the disk before anybody is told
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 def load(path: str | Path, run: "Run", fingerprint: str) -> None:

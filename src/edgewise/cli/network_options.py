@@ -67,7 +67,7 @@ class InitOptions(Shared, Keys, OneMethod):
     host: Annotated[
         str, option(PEERS, "Where a peer is, {id} being its number: peer{id}.example.org.")
     ] = "127.0.0.1"
-    port: Annotated[int, option(PEERS, "Peer I listens on this plus I.")] = 47000
+    port: Annotated[int, option(PEERS, "Peer I listens on this plus I.")] = 24700
     loss: Annotated[str, same(Task, "loss")] = "logistic"
     ridge: Annotated[float, same(Task, "ridge")] = 0.0
     penalty: Annotated[Several, same(Task, "penalty")] = None

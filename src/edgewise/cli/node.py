@@ -2,7 +2,7 @@
 
 import logging
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from edgewise.cli.network_options import NodeOptions
@@ -66,6 +66,7 @@ def run(config: "PeerConfig", shard: str, o: NodeOptions) -> "PeerResult":
 
         # Every step is waited for at once: to hand it to another thread takes longer than it does.
         jax.config.update("jax_cpu_enable_async_dispatch", False)
+        allow_many_files()
         peer = Peer(config)
         peer.handshakes = lambda: handshakes.count
         metrics = Metrics(peer)
@@ -76,3 +77,14 @@ def run(config: "PeerConfig", shard: str, o: NodeOptions) -> "PeerResult":
         if o.watch:
             stack.enter_context(watching(config, os.getpid(), recent.lines))
         return peer.fit(shard)
+
+
+def allow_many_files() -> None:
+    """Who connects and says nothing holds a descriptor for a while; there should be some left."""
+    try:
+        import resource
+    except ImportError:  # no such limits
+        return
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -7,7 +7,7 @@ from typing import Any
 from edgewise.errors import InputError
 
 ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]{}]+):([0-9]{1,5})")
-EXAMPLES = "HOST:PORT, such as peer3.example.org:47003 or [::1]:47003"
+EXAMPLES = "HOST:PORT, such as peer3.example.org:24703 or [::1]:24703"
 
 
 def is_address(value: Any, least_port: int = 1) -> bool:

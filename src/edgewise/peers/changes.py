@@ -11,7 +11,7 @@ import struct
 
 import numpy as np
 
-from edgewise.peers.frames import Format, Garbage
+from edgewise.peers.frames import Format, Garbage, require_usual
 
 PLACE = struct.Struct("<B")  # of the message that it is a change of
 
@@ -52,8 +52,7 @@ class Changes:
         codes = unpacked_bits(body[at:], self.bits, k * n).astype(np.int64) - most
         with np.errstate(all="ignore"):
             vectors = self.held[place] + unit * codes.reshape(k, n)
-        if not np.isfinite(vectors).all():
-            raise Garbage("a change to numbers that are not finite")
+        require_usual(vectors)
         return self.keep(vectors, place)
 
 

@@ -97,7 +97,10 @@ class PeerConfig:
     def agreed(self) -> dict[str, Any]:
         """What neighbours compare field by field before they start, as JSON can hold it."""
         fit = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self.fit).items()}
-        return {"protocol": PROTOCOL, "mesh": self.mesh, **fit}
+        said = {"protocol": PROTOCOL, "mesh": self.mesh, **fit}
+        if self.fit.mode == "strict":  # what is sent is kept until its receiver has saved it
+            said["checkpoint_every"] = self.checkpoint_every
+        return said
 
 
 def shared_hash(agreed: Mapping[str, Any]) -> str:

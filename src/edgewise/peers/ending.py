@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from edgewise.peers import journal
 from edgewise.peers.frames import BYE, encode
+from edgewise.peers.gathering import regroup
 from edgewise.peers.links import Link
 
 if TYPE_CHECKING:
@@ -52,24 +54,38 @@ def finished(peer: "Peer") -> bool:
 async def linger(peer: "Peer", stop: asyncio.Event) -> None:
     """A neighbour may still need what this peer sent: say farewell, and wait for theirs. Who has
     taken its leave is saved, so that a peer that is killed here does not wait for it again."""
-    for other, link in peer.links.items():
-        link.say_farewell(encode(peer.frame(BYE, other)))
 
     def needy() -> list[int]:
         return [other for other, link in peer.links.items() if not done_with(peer, link)]
 
-    left, told = set(peer.links), time.monotonic()
+    def gone() -> set[int]:
+        return {other for other, link in peer.links.items() if link.gone}
+
+    known, told = gone(), time.monotonic()
+
+    def stirred() -> bool:
+        return gone() != known or not needy()
+
     while needy() and not stop.is_set():
-        await peer.wait(lambda: not needy(), stop, 1.0)
-        if left & {other for other, link in peer.links.items() if link.gone}:
-            left -= {other for other, link in peer.links.items() if link.gone}
-            await peer.save()
+        await regroup(peer)  # a new neighbour gets the model, and then a farewell as all do
+        for other, link in peer.links.items():
+            if link.farewell is None:
+                link.say_farewell(encode(peer.frame(BYE, other)))
+        await peer.wait(stirred, stop, 1.0)
+        if gone() != known:
+            known = gone()
+            await peer.save(*journal.collect(peer))
         if needy() and time.monotonic() - told > 6 * LINGER:
             told = time.monotonic()
             log.info("has finished, and stays until peers %s have what it sent", needy())
 
 
 def done_with(peer: "Peer", link: Link) -> bool:
-    away = not link.connected and time.monotonic() - link.heard_at > LINGER
-    has_all = not peer.strict or link.gone or link.saved >= peer.round
-    return (link.gone and link.said_farewell) or (away and has_all)
+    """One that is away may come back, and in tolerant mode it then needs to hear that all is over:
+    it is waited for as long as it would be before it is dropped."""
+    away = time.monotonic() - link.heard_at if not link.connected else 0.0
+    if peer.strict:
+        has_all = link.gone or link.saved >= peer.round
+        return (link.gone and link.said_farewell) or (has_all and away > LINGER)
+    enough = LINGER if link.gone or link.dropped else peer.config.drop_after
+    return (link.gone and link.said_farewell) or away > enough

@@ -17,6 +17,7 @@ WIRES: dict[str, tuple[int, np.dtype[Any]]] = {
 }
 MOST_TEXT = 1 << 16  # bytes of a greeting
 NEVER = (1 << 64) - 1
+MOST = {4: 1e30, 8: 1e100}  # that a number may be, by its bytes
 
 
 class Garbage(Exception):
@@ -96,9 +97,14 @@ def decode(data: bytes, sender: int, receiver: int, format: Format) -> Frame:
     if kind == CHANGE:
         return Frame(*head, bytes(body))
     numbers = np.frombuffer(body, dtype).reshape(k, count)
-    if not np.isfinite(numbers).all():
-        raise Garbage("numbers that are not finite")
+    require_usual(numbers)
     return Frame(*head, numbers)
+
+
+def require_usual(numbers: np.ndarray) -> None:
+    """Beyond this a few more steps would come to what is not finite, and stay there."""
+    if not np.abs(numbers).max(initial=0) <= MOST[numbers.dtype.itemsize]:
+        raise Garbage("numbers that are not finite, or nearly so")
 
 
 def largest(format: Format) -> int:

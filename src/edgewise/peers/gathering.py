@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -31,10 +32,11 @@ async def begin(peer: "Peer", stop: asyncio.Event, found: dict[str, np.ndarray] 
         peer.carry = journal.restored(peer.carry, found)
         log.info("goes on from round %d", peer.round)
     elif fit.veil and peer.begun:
-        await peer.save()  # once sent, it cannot be another
+        await peer.save(*journal.collect(peer))  # once sent, it cannot be another
     peer.post(peer.carry[1])
     if found is None:  # nobody uses up rounds while others are still to come
         await peer.wait(lambda: all_heard(peer) or under_way(peer), stop, None)
+        peer.began = time.monotonic()
     peer.state = "running"
 
 

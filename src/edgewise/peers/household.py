@@ -4,7 +4,7 @@ that has changed, and gives up neighbours that have been silent for too long."""
 import asyncio
 import logging
 import time
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 from edgewise.errors import EdgewiseError
@@ -17,34 +17,40 @@ if TYPE_CHECKING:
 log = logging.getLogger("edgewise.peers")
 
 EVERY = 0.5  # seconds
-STARTED_WITH = ("fit", "penalty", "mesh", "id", "listen", "out", "metrics")
+TAKEN_UP = ("path", "neighbours", "nodes", "drop_after")  # the rest counts from the start
 
 
 async def keep_house(peer: "Peer") -> None:
     stamp = stamp_of(peer)
     while True:
         await asyncio.sleep(EVERY)
+        drop_the_silent(peer)
         try:
-            if stamp != (stamp := stamp_of(peer)):
-                look_again(peer)
-            drop_the_silent(peer)
             peer.story.flush()
             write_status(peer)
+            if stamp_of(peer) not in (stamp, None):
+                stamp = stamp_of(peer)
+                look_again(peer)
         except (OSError, EdgewiseError) as problem:
             log.warning("%s; the run goes on as before", problem)
 
 
-def stamp_of(peer: "Peer") -> tuple[int, int, int]:
-    """Of the configuration file; it is gone for no moment when `edgewise network` replaces it."""
-    found = peer.config.path.stat()
+def stamp_of(peer: "Peer") -> tuple[int, int, int] | None:
+    """Of the configuration file, where there is one."""
+    try:
+        found = peer.config.path.stat()
+    except OSError:
+        return None
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def look_again(peer: "Peer") -> None:
     new, old = read(peer.config.path), peer.config
-    changed = [name for name in STARTED_WITH if getattr(new, name) != getattr(old, name)]
+    names = [f.name for f in fields(PeerConfig) if f.name not in TAKEN_UP]
+    changed = [name for name in names if getattr(new, name) != getattr(old, name)]
     if changed:
         log.warning("changes of %s count when it is started again", ", ".join(changed))
+    peer.config = peer.board.config = old = replace(old, drop_after=new.drop_after)
     if new.neighbours == old.neighbours and new.nodes == old.nodes:
         return
     if peer.strict:

@@ -31,9 +31,13 @@ def collect(peer: "Peer") -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "seconds": peer.seconds(),
         "calm": peer.calm,
         "stop_at": peer.stop_at,
+        "residual": peer.residual,
         "members": peer.members,
-        "pairs": {str(j): link.pair for j, link in peer.links.items() if link.pair is not None},
-        "links": {str(j): [link.saved, link.gone] for j, link in peer.links.items()},
+        "pairs": {str(j): pair for j, pair in known_pairs(peer).items()},
+        "links": {
+            str(j): [link.saved, link.gone, link.calm, link.dropped]
+            for j, link in peer.links.items()
+        },
     }
     arrays = {f"leaf{k}": np.asarray(a) for k, a in enumerate(jax.tree.leaves(peer.carry))}
     for other, link in peer.links.items():
@@ -44,12 +48,27 @@ def collect(peer: "Peer") -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return head, arrays
 
 
+def known_pairs(peer: "Peer") -> dict[int, Pair]:
+    """Of those that the steps are taken with, who may have left just now, and of all others met."""
+    met = {j: link.pair for j, link in peer.links.items()}
+    return peer.pairs | {j: pair for j, pair in met.items() if pair is not None}
+
+
 def mark_of(peer: "Peer") -> str:
     """Of the fit, the data, and in strict mode the neighbours that a checkpoint is for."""
     own = list(peer.own) if peer.strict else list(peer.own[1:])
     around = sorted(peer.links) if peer.strict else []
-    known = json.dumps([agreed(peer), own, around])
+    known = json.dumps([agreed(peer), own, around, peer.config.penalty, digest(peer.problem)])
     return hashlib.sha256(known.encode()).hexdigest()
+
+
+def digest(problem: Any) -> str:
+    """Of the data themselves."""
+    sum, X = hashlib.sha256(), problem.shards.X
+    parts = [X.data, X.indices, X.indptr] if hasattr(X, "indptr") else [X]
+    for part in (*parts, problem.labels):
+        sum.update(np.ascontiguousarray(part).data)
+    return sum.hexdigest()
 
 
 def remember(peer: "Peer") -> dict[str, np.ndarray] | None:
@@ -61,12 +80,13 @@ def remember(peer: "Peer") -> dict[str, np.ndarray] | None:
     head, arrays = found
     peer.round = peer.saved = head["round"]
     peer.before = head["seconds"]
-    peer.calm, peer.stop_at = head["calm"], head["stop_at"]
+    peer.calm, peer.stop_at, peer.residual = head["calm"], head["stop_at"], head["residual"]
     peer.members = head["members"]
     peer.pairs = {int(j): Pair(*(Facts(*f) for f in pair)) for j, pair in head["pairs"].items()}
     for other, link in peer.links.items():
         link.need, link.pair = peer.round, peer.pairs.get(other)
-        link.saved, link.gone = head["links"].get(str(other), (0, False))
+        known = head["links"].get(str(other), (0, False, 0, False))
+        link.saved, link.gone, link.calm, link.dropped = known
     put_back(peer, arrays)
     return arrays
 

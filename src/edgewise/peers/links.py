@@ -176,8 +176,11 @@ class Link:
             raise Garbage(f"saved round {frame.saved} before it came to {frame.round}")
         if self.strict and frame.round > self.need + self.ahead:  # it cannot be there without us
             raise Garbage(f"round {frame.round}, {self.need} is awaited")
-        if not self.strict and frame.round > self.newest + FAR_AHEAD:
-            raise Garbage(f"round {frame.round} after {self.newest}")
+        known = max(self.newest, self.their_round)
+        if not self.strict and frame.round > known + FAR_AHEAD:
+            raise Garbage(f"round {frame.round} after {known}")
+        if frame.stop < frame.round:
+            raise Garbage(f"to stop at {frame.stop}, in round {frame.round}")
 
     def has(self, round: int) -> bool:
         return (round in self.mail) if self.strict else self.fresh
@@ -202,7 +205,7 @@ class Link:
         self.hang_up()
         ending = self.ending = asyncio.Event()
         try:
-            await self.get_acquainted(stream, host)
+            await self.get_acquainted(stream, host, ending)
             await self.until(ending, self.listen(stream), self.speak(stream))
         finally:
             if self.ending is ending:
@@ -227,13 +230,15 @@ class Link:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def get_acquainted(self, stream: Stream, host: Host) -> None:
+    async def get_acquainted(self, stream: Stream, host: Host, ending: asyncio.Event) -> None:
         hello = json.dumps(host.greet(self)).encode()
         greeting = Frame(HELLO, sender=self.me, receiver=self.other, payload=hello)
         await self.send(stream, encode(greeting))
         data = await asyncio.wait_for(stream.read(), HURRY)
         if data is stream.eof:
             raise ConnectionError("it hung up")
+        if self.ending is not ending:
+            raise ConnectionError("there is a newer stream")
         self.bytes_heard += len(data)
         first = decode(data, self.other, self.me, self.format)
         if first.kind != HELLO:
@@ -241,8 +246,10 @@ class Link:
         try:
             said = json.loads(first.payload)
             wants, life = int(said["wants"]), str(said["life"])
-        except (ValueError, KeyError, TypeError) as wrong:
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as wrong:
             raise Garbage("a greeting that cannot be read") from wrong
+        if wants < 0:
+            raise Garbage(f"a greeting that asks for round {wants}")
         host.meet(self, said)
         if self.life != life:
             self.newest = -1  # it has begun anew, and its rounds with it

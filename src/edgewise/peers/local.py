@@ -170,8 +170,9 @@ class Local:
         and not from the seed, which neighbours know."""
         duals = None
         if veil:
-            shape = (len(self.block.links.owner), self.problem.size)
-            duals = jnp.asarray(veil * np.random.default_rng().normal(size=shape), self.dtype)
+            size, rows = self.problem.size, range(len(self.block.links.owner))
+            each = [np.random.default_rng().normal(size=size) for _ in rows]  # a seed for each
+            duals = jnp.asarray(veil * np.reshape(each, (len(each), size)), self.dtype)
         carry = jax.jit(lambda m, p, X, d: m.init(p, X, d))(self.method, self.block, X, duals)
         return jax.tree.map(lambda a: jnp.array(a, copy=True), carry)
 

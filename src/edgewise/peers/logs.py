@@ -104,7 +104,7 @@ class Sparing(logging.Filter):
         self.withheld: dict[Any, tuple[int, logging.LogRecord]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if record.levelno < logging.WARNING:
+        if record.levelno < logging.WARNING and "neighbour" not in vars(record):
             return True
         kind, now = (record.msg, vars(record).get("neighbour")), time.monotonic()
         with self.lock:

@@ -11,7 +11,7 @@ from edgewise.peers.local import Facts, Pair
 if TYPE_CHECKING:
     from edgewise.peers.peer import Peer
 
-USUAL = (1e-60, 1e60)  # what facts are between; beyond it a weight might not be finite
+USUAL = (1e-30, 1e30)  # what facts are between; beyond it a weight might not be finite
 
 
 def agreed(peer: "Peer") -> dict[str, Any]:
@@ -51,7 +51,7 @@ def misfit(peer: "Peer", link: Link, said: dict[str, Any]) -> str:
         edge = said["edge"]
         seen = None if edge is None else Pair(facts_in(edge[1]), facts_in(edge[0]))
         kept, wants = int(said["kept"]), int(said["wants"])
-    except (KeyError, IndexError, TypeError, ValueError):
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError):
         return f"peer {other} says nothing usable of its data"
     pair = weighed(peer, link, facts, seen)
     if peer.strict and (pair != Pair(peer.own, facts) or seen not in (None, pair)):

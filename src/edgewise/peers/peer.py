@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from edgewise.checkpoint import replacing
 from edgewise.peers import journal
 from edgewise.peers.config import PeerConfig, load
 from edgewise.peers.ending import count_calm, finished, linger
@@ -147,7 +148,8 @@ class Peer:
         heard: Any = None
         slow = False
         while not finished(self):
-            slow = await regroup(self) or slow
+            if await regroup(self):
+                slow, heard = True, None
             await self.wait(self.ready, stop, patience)
             if stop.is_set():
                 break
@@ -166,14 +168,18 @@ class Peer:
             self.post(sent)
             if self.round % config.checkpoint_every == 0:
                 await self.saved_last()
-                self.saving = asyncio.ensure_future(self.save())
+                self.saving = asyncio.ensure_future(self.save(*journal.collect(self)))
         await self.saved_last()
         if self.begun:
-            await self.save()
+            await self.save(*journal.collect(self))
+        how = "stopped" if stop.is_set() else "finished"
+        result = self.result(heard, how)
         if not stop.is_set():
             self.state = "lingering"
             await linger(self, stop)
-        return self.result(heard, stop.is_set())
+        self.state = how
+        write_status(self)
+        return result
 
     def take_step(self, heard: Any) -> Any:
         with jax.enable_x64(True):
@@ -187,7 +193,8 @@ class Peer:
         """In tolerant mode those who are away, or were late, are waited for only if all are."""
         links = [self.links[id] for id in self.members if id in self.links]
         if not self.strict:
-            links = [k for k in links if k.prompt and not k.gone] or links
+            there = [k for k in links if not k.gone]
+            links = [k for k in there if k.prompt] or there
         return all(link.has(self.round) for link in links)
 
     def lose_patience(self) -> None:
@@ -243,26 +250,29 @@ class Peer:
         if self.callback is not None:
             self.callback(row)
 
-    async def save(self) -> None:
-        """Rounds may go on meanwhile: what is written is of now."""
-        head, arrays = journal.collect(self)
+    async def save(self, head: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Rounds may go on meanwhile."""
         await asyncio.to_thread(write, self.config.out / journal.FILE, head, arrays)
         self.saved = head["round"]
 
     async def saved_last(self) -> None:
-        """Wait for the checkpoint that is being written, and raise what was wrong with it."""
+        """Wait for the checkpoint that is being written. One that fails is no reason to stop: the
+        one before is still there, and neighbours keep what was sent since."""
         if self.saving is not None:
-            await self.saving
+            try:
+                await self.saving
+            except OSError as problem:
+                log.warning("no checkpoint: %s; the run goes on", problem)
+            self.saving = None
 
-    def result(self, heard: Any, stopped: bool) -> PeerResult:
+    def result(self, heard: Any, how: str) -> PeerResult:
         with jax.enable_x64(True):
             x = np.asarray(self.local.method.answer(self.carry[0]))[0].astype(np.float64)
             if heard is not None:
                 self.record(self.look(heard))
-        self.state = "stopped" if stopped else "finished"
         self.story.flush()
-        write_status(self)
         if self.begun:
-            np.savez(self.config.out / "model.npz", x=x, round=self.round)
-        message = f"{self.state} after {self.round} rounds, residual {self.residual:.2e}"
+            with replacing(self.config.out / "model.npz") as file:
+                np.savez(file, x=x, round=self.round)
+        message = f"{how} after {self.round} rounds, residual {self.residual:.2e}"
         return PeerResult(x, self.round, self.residual, message, self.story.rows)

@@ -25,10 +25,11 @@ class Story:
             self.rows.append(row)
 
     def flush(self) -> None:
-        new, self.written = self.rows[self.written :], len(self.rows)
+        new = self.rows[self.written :]
         if new:
             with self.path.open("a") as file:
                 file.writelines(",".join(f"{row[c]:.10g}" for c in COLUMNS) + "\n" for row in new)
+            self.written += len(new)
 
 
 def read(path: Path) -> list[Row]:

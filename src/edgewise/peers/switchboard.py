@@ -21,6 +21,7 @@ log = logging.getLogger("edgewise.peers")
 
 SERVICE, METHOD = "edgewise.Peer", "Talk"
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0  # seconds between two dials
+HANDSHAKE = 10.0  # seconds; who connects and says nothing keeps a descriptor so long
 KEEPALIVE = [
     ("grpc.keepalive_time_ms", 5000),
     ("grpc.keepalive_timeout_ms", 3000),
@@ -38,6 +39,9 @@ class Switchboard:
         self.options: list[tuple[str, Any]] = [
             *KEEPALIVE,
             ("grpc.so_reuseport", 0),
+            ("grpc.server_handshake_timeout_ms", int(1000 * HANDSHAKE)),
+            ("grpc.max_concurrent_streams", 8),  # one is enough, but an old one may be ending
+            ("grpc.min_reconnect_backoff_ms", 3000),
             ("grpc.max_receive_message_length", largest),
             ("grpc.max_send_message_length", -1),
             ("grpc.initial_reconnect_backoff_ms", int(1000 * FIRST_PAUSE)),
