@@ -148,11 +148,13 @@ def test_another_neighbour_or_another_kind_is_not_held_back(logged, clock):
     assert len(lines()) == 4
 
 
-def test_news_is_never_held_back(logged, clock):
+def test_news_is_held_back_only_if_a_neighbour_decides_how_much_there_is(logged, clock):
     _, lines = logged
     for _ in range(5):
-        log.info("peer 1 is connected", extra={"neighbour": 1})
-    assert len(lines()) == 5
+        log.info("waiting for peers")
+        log.info("peer %d is connected", 1, extra={"neighbour": 1})
+    assert [line["event"] for line in lines()].count("waiting for peers") == 5
+    assert len(lines()) == 6
 
 
 def test_what_was_held_back_is_told_in_the_end(tmp_path, clock):

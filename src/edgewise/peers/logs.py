@@ -92,9 +92,10 @@ def plain(value: Any) -> Any:
 
 
 class Sparing(logging.Filter):
-    """Warnings of one kind, about one neighbour, once in a while; each says how many it is for.
+    """Lines of one kind, about one neighbour, once in a while; each says how many it is for.
 
-    Whoever is refused, or sends garbage, decides how often: it must not fill a disk.
+    Whoever is refused, sends garbage, or comes and goes decides how often: it must not fill a disk.
+    Other news, which this peer makes by itself, is never held back.
     """
 
     def __init__(self, quiet: float = QUIET) -> None:
