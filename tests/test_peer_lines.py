@@ -52,8 +52,8 @@ def test_tolerant_peers_go_on_around_a_black_hole_and_come_to_the_optimum(second
         with held(lines):
             over = time.monotonic() + seconds
             peers.until_round(0, peers.status(0)["rounds"] + 30)
-            assert peers.status(0)["neighbours"]["3"]["silent_seconds"] > 1
             time.sleep(max(0.0, over - time.monotonic()))
+            assert peers.status(0)["neighbours"]["3"]["silent_seconds"] > seconds / 2
             assert [process.poll() for process in peers.running.values()] == [None] * 4
         assert peers.ended() == [0] * 4
         models, rounds = peers.models()
