@@ -86,10 +86,12 @@ def test_when_all_are_silent_they_are_waited_for_and_when_all_have_finished_nobo
     ],
 )
 def test_how_long_a_finished_peer_stays_for_one_that_is_away(strict, silent, saved, gone, expected):
-    config = SimpleNamespace(drop_after=100.0)
+    config = SimpleNamespace(drop_after=100.0, nodes=3)
     own = SimpleNamespace(strict=strict, round=40, config=config)
     away = link(strict=strict, saved=saved, gone=gone, heard_at=time.monotonic() - silent)
     assert done_with(own, away) == expected
+    away.calm = 3  # it knows that all is over
+    assert done_with(own, away) == (expected or (not strict and silent > LINGER))
     away.connected = True
     assert not done_with(own, away)
     away.gone = away.said_farewell = True

@@ -17,23 +17,30 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("edgewise.peers")
 
+PARTING = 0.5  # seconds for a farewell to get out before streams are closed
+A_WHILE = 60.0  # seconds for one that does not know yet that all is over
 LINGER = 10.0  # seconds without a word after which a neighbour that has all it needs is let go
 
 
 def count_calm(peer: "Peer") -> None:
     """c is 0 while the own residual is above tol, else one more than the least around: at c = V
-    all peers have been below it. In strict mode a round to stop at goes around then, so that
-    all stop at the same; else a calm peer goes on until its neighbours are calm too."""
+    all peers have been below it. To be counted when the residual is new, and of the very messages
+    that the neighbours' counts came with: after a dead line both ends may be at rest, each with
+    what it last heard, and find out only by looking again."""
     fit, V = peer.config.fit, peer.config.nodes
-    around = [link for link in peer.links.values() if not link.dropped]
     if fit.tol is not None and peer.calm < V:
+        around = [link.calm for link in peer.links.values() if not link.dropped]
         small = peer.residual <= fit.tol / np.sqrt(V)
-        least = min([peer.calm, *(link.calm for link in around)])
-        peer.calm = min(least + 1, V) if small else 0
+        peer.calm = min([peer.calm, V - 1, *around]) + 1 if small else 0
+
+
+def agree_to_stop(peer: "Peer") -> None:
+    """In strict mode a round to stop at goes around, so that all stop at the same; else a calm peer
+    goes on until its neighbours are calm too."""
     if peer.strict:
-        heard = min([peer.stop_at, *(link.stop for link in around)])
-        over = peer.calm >= V or late(peer)
-        peer.stop_at = min(heard, peer.round + V) if over else heard
+        heard = min([peer.stop_at, *(link.stop for link in peer.links.values())])
+        over = peer.calm >= peer.config.nodes or late(peer)
+        peer.stop_at = min(heard, peer.round + peer.config.nodes) if over else heard
 
 
 def late(peer: "Peer") -> bool:
@@ -78,14 +85,16 @@ async def linger(peer: "Peer", stop: asyncio.Event) -> None:
         if needy() and time.monotonic() - told > 6 * LINGER:
             told = time.monotonic()
             log.info("has finished, and stays until peers %s have what it sent", needy())
+    await asyncio.sleep(PARTING)
 
 
 def done_with(peer: "Peer", link: Link) -> bool:
-    """One that is away may come back, and in tolerant mode it then needs to hear that all is over:
-    it is waited for as long as it would be before it is dropped."""
+    """One that is away may come back, and in tolerant mode it then needs to hear that all is over,
+    unless it knows: it is waited for longer. Its farewell may also have been lost."""
     away = time.monotonic() - link.heard_at if not link.connected else 0.0
     if peer.strict:
         has_all = link.gone or link.saved >= peer.round
         return (link.gone and link.said_farewell) or (has_all and away > LINGER)
-    enough = LINGER if link.gone or link.dropped else peer.config.drop_after
+    knows = link.gone or link.dropped or link.calm >= peer.config.nodes
+    enough = LINGER if knows else min(A_WHILE, peer.config.drop_after)
     return (link.gone and link.said_farewell) or away > enough

@@ -167,7 +167,7 @@ class Link:
             if frame.round >= self.need:
                 self.mail[frame.round] = frame
         elif frame.round > self.newest:
-            self.mail, self.calm = {0: frame}, frame.calm
+            self.mail = {0: frame}
             self.newest, self.fresh = frame.round, True
 
     def require_timely(self, frame: Frame) -> None:
@@ -191,8 +191,10 @@ class Link:
             self.need, frame = round + 1, self.mail.pop(round)
             self.calm = frame.calm  # of this round, not of a later one that came early
         elif self.mail:
+            frame = self.mail[0]
             self.stale = 0 if self.fresh else self.stale + 1
-            self.fresh, frame = False, self.mail[0]
+            self.calm = frame.calm if self.fresh else self.calm
+            self.fresh = False
         else:
             return None
         vectors: np.ndarray = frame.payload

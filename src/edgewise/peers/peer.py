@@ -14,7 +14,7 @@ import numpy as np
 from edgewise.checkpoint import replacing
 from edgewise.peers import journal
 from edgewise.peers.config import PeerConfig, load
-from edgewise.peers.ending import count_calm, finished, linger
+from edgewise.peers.ending import agree_to_stop, count_calm, finished, linger
 from edgewise.peers.frames import NEVER, VECTORS, Format, Frame, Garbage, largest
 from edgewise.peers.gathering import begin, regroup
 from edgewise.peers.household import keep_house
@@ -164,7 +164,8 @@ class Peer:
             self.round += 1
             if self.round % config.record_every == 0:
                 self.record(await asyncio.to_thread(self.look, heard) if slow else self.look(heard))
-            count_calm(self)
+                count_calm(self)
+            agree_to_stop(self)
             self.post(sent)
             if self.round % config.checkpoint_every == 0:
                 await self.saved_last()
