@@ -95,7 +95,7 @@ class Wire:
 async def bare(config: PeerConfig, n: int, rounds: int, together: Callable[[], Any]) -> Lap:
     format = Format(1, n, WIRE)
     wires = {neighbour.id: Wire(neighbour.id) for neighbour in config.neighbours}
-    board: Any = Switchboard(config, wires, largest(format), None)  # type: ignore[arg-type]
+    board: Any = Switchboard(config, wires, largest(format), None)
     frame, clock = os.urandom(HEAD.size + format.whole_bytes), Clock(rounds)
     await board.open()
     for wire in wires.values():

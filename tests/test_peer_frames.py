@@ -167,7 +167,7 @@ def test_strict_refuses_rounds_nobody_can_have_come_to_and_believes_nothing_in_t
     with pytest.raises(Garbage, match="round 32, 20 is awaited"):
         link.take(at(32, saved=32, stop=1))
     assert (link.saved, link.stop, link.mail) == (0, NEVER, {})
-    assert link.log == {20: encode(at(20))}
+    assert link.sent == {20: encode(at(20))}
 
 
 def test_what_is_saved_is_forgotten_and_no_more():
@@ -175,10 +175,10 @@ def test_what_is_saved_is_forgotten_and_no_more():
     for round in range(6):
         link.post(at(round))
     link.take(at(4, saved=3))
-    assert sorted(link.log) == [3, 4, 5]
+    assert sorted(link.sent) == [3, 4, 5]
     with pytest.raises(Garbage, match="saved round 6 before it came to 5"):
         link.take(at(5, saved=6))
-    assert sorted(link.log) == [3, 4, 5]
+    assert sorted(link.sent) == [3, 4, 5]
 
 
 def test_tolerant_keeps_the_newest_alone_both_ways():

@@ -71,6 +71,14 @@ def test_when_all_are_silent_they_are_waited_for_and_when_all_have_finished_nobo
     assert Peer.ready(own)
 
 
+def test_a_neighbours_calm_counts_with_the_message_that_it_came_with():
+    one = link()
+    one.take(heard(7)._replace(calm=2))
+    assert one.calm == 0
+    one.open(7)
+    assert one.calm == 2
+
+
 # --- when to go -----------------------------------------------------------------------------------
 
 

@@ -5,8 +5,6 @@
 [fit]          what all peers must agree on
 """
 
-import hashlib
-import json
 import os
 import time
 from collections.abc import Mapping
@@ -101,11 +99,6 @@ class PeerConfig:
         if self.fit.mode == "strict":  # what is sent is kept until its receiver has saved it
             said["checkpoint_every"] = self.checkpoint_every
         return said
-
-
-def shared_hash(agreed: Mapping[str, Any]) -> str:
-    canonical = json.dumps(agreed, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 # --- reading --------------------------------------------------------------------------------------

@@ -70,8 +70,10 @@ def pairs_of(peer: "Peer") -> dict[int, Pair]:
 
 async def regroup(peer: "Peer") -> bool:
     """Whether those who take part are others than before."""
+    if peer.strict:
+        return False
     pairs = pairs_of(peer)
-    if peer.strict or (list(pairs) == peer.members and pairs == peer.pairs):
+    if list(pairs) == peer.members and pairs == peer.pairs:
         return False
     places = [peer.members.index(id) if id in peer.members else None for id in pairs]
     peer.carry = await asyncio.to_thread(joined, peer, list(pairs.values()), places)

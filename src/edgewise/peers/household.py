@@ -28,8 +28,9 @@ async def keep_house(peer: "Peer") -> None:
         try:
             peer.story.flush()
             write_status(peer)
-            if stamp_of(peer) not in (stamp, None):
-                stamp = stamp_of(peer)
+            now = stamp_of(peer)
+            if now not in (stamp, None):
+                stamp = now
                 look_again(peer)
         except (OSError, EdgewiseError) as problem:
             log.warning("%s; the run goes on as before", problem)

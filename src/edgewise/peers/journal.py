@@ -41,7 +41,7 @@ def collect(peer: "Peer") -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     }
     arrays = {f"leaf{k}": np.asarray(a) for k, a in enumerate(jax.tree.leaves(peer.carry))}
     for other, link in peer.links.items():
-        for round, data in link.log.items():
+        for round, data in link.sent.items():
             arrays[f"out.{other}.{round}"] = np.frombuffer(data, np.uint8)
         if not link.strict:
             arrays |= {f"in.{other}.{round}": frame.payload for round, frame in link.mail.items()}
@@ -114,14 +114,12 @@ def load(folder: Path, mark: str) -> tuple[dict[str, Any], dict[str, np.ndarray]
 def put_back(peer: "Peer", arrays: dict[str, np.ndarray]) -> None:
     """Messages, to their links; those of neighbours that have left are forgotten."""
     for name, value in arrays.items():
-        kind, other, round = name.replace(".", " ").split() if "." in name else ("", "", "")
-        link = peer.links.get(int(other or -1))
-        if link is None:
-            continue
-        if kind == "out":
-            link.log[int(round)] = value.tobytes()
-        else:
-            link.mail[int(round)] = Frame(VECTORS, payload=value)
+        kind, *where = name.split(".")
+        link = peer.links.get(int(where[0])) if where else None
+        if link is not None and kind == "out":
+            link.sent[int(where[1])] = value.tobytes()
+        elif link is not None:
+            link.mail[int(where[1])] = Frame(VECTORS, payload=value)
 
 
 def restored(carry: Any, arrays: dict[str, np.ndarray]) -> Any:

@@ -55,7 +55,7 @@ class Host(Protocol):
 class Link:
     """What has come from a neighbour, and what is to go to it.
 
-    In strict mode messages stay in `log` until the neighbour has them in a checkpoint, and are sent
+    In strict mode messages stay in `sent` until the neighbour has them in a checkpoint, and go out
     again over a new stream if it asks. In tolerant mode only the latest counts, either way.
     """
 
@@ -66,7 +66,7 @@ class Link:
         self.me, self.other, self.strict, self.format = me, other, strict, format
         self.ahead = ahead
         self.news = news
-        self.log: dict[int, bytes] = {}
+        self.sent: dict[int, bytes] = {}
         self.latest: Frame | None = None
         self.unsent = False
         self.next_out, self.work = 0, asyncio.Event()
@@ -90,7 +90,7 @@ class Link:
 
     def post(self, frame: Frame) -> None:
         if self.strict:
-            self.log[frame.round] = encode(frame, self.format.wire)
+            self.sent[frame.round] = encode(frame, self.format.wire)
         else:
             self.latest, self.unsent = frame, True
         self.work.set()
@@ -119,7 +119,7 @@ class Link:
 
     def next_message(self, changes: Changes | None) -> bytes | None:
         if self.strict:
-            data = self.log.get(self.next_out)
+            data = self.sent.get(self.next_out)
             self.next_out += data is not None
             return data
         frame, unsent = self.latest, self.unsent
@@ -159,7 +159,7 @@ class Link:
             self.gone = True
         if frame.saved > self.saved:
             self.saved = frame.saved
-            self.log = {r: f for r, f in self.log.items() if r >= frame.saved}
+            self.sent = {r: f for r, f in self.sent.items() if r >= frame.saved}
         if frame.kind != VECTORS:
             return
         self.prompt = True

@@ -13,6 +13,8 @@ from edgewise.data.shards import aligned_empty
 from edgewise.graph import Graph
 from edgewise.measure import own_gap
 from edgewise.methods.primal_dual import PrimalDual
+from edgewise.network.simulated import CPU_OPTIONS as SIMULATED
+from edgewise.network.simulated import begin
 from edgewise.network.wires import links_of
 from edgewise.problem import Problem
 from edgewise.programs import compiled
@@ -20,9 +22,8 @@ from edgewise.smoothness import Smoothness
 from edgewise.words import draw_words
 
 AHEAD = 256  # rounds that random words are drawn for at once
-CPU_OPTIONS = {
-    # what XLA fuses by itself takes 2.1 ms a step instead of 0.3, at 20,000 unknowns
-    "xla_cpu_experimental_ynn_fusion_type": "",
+CPU_OPTIONS = SIMULATED | {
+    "xla_cpu_copy_insertion_use_region_analysis": False,  # it breaks some methods for one node
     # parts of a step one after another in this thread: to wake another takes longer than they do
     "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED",
 }
@@ -104,13 +105,12 @@ def received(method: Any, p: Any, outbox: Any, heard: tuple[Array, ...]) -> tupl
 def look(
     fixed: list[Array], carry: list[Array], heard: tuple[Array, ...], t: Array, trees: Any
 ) -> dict[str, Array]:
-    """What a peer can tell by itself: its model, and how far it is from where it would stay."""
+    """What a peer can tell by itself: above all how far it is from where it would stay."""
     method, p = jax.tree.unflatten(trees[0], fixed)
     state, outbox = jax.tree.unflatten(trees[1], carry)
     X = method.answer(state)
     duals = method.duals(p.links, state, received(method, p, outbox, heard), outbox)
     return {
-        "x": X[0],
         "residual": jnp.linalg.norm(own_gap(p, X, duals, t)),
         "objective": (p.values(X) + p.penalty.value(X))[0],
         "calls": state.memory.calls[0],
@@ -163,25 +163,27 @@ class Local:
     def start(self, veil: float = 0.0) -> Any:
         """(state, outbox) at the prox of zero, as everywhere."""
         zero = jnp.zeros((1, self.problem.size), self.dtype)
-        return self.start_from(self.block.penalty.prox(zero, self.method.eta), veil)
-
-    def start_from(self, X: Array, veil: float = 0.0) -> Any:
-        """veil: deviation of random numbers in the first messages. They are drawn from the system
-        and not from the seed, which neighbours know."""
-        duals = None
-        if veil:
-            size, rows = self.problem.size, range(len(self.block.links.owner))
-            each = [np.random.default_rng().normal(size=size) for _ in rows]  # a seed for each
-            duals = jnp.asarray(veil * np.reshape(each, (len(each), size)), self.dtype)
-        carry = jax.jit(lambda m, p, X, d: m.init(p, X, d))(self.method, self.block, X, duals)
+        X = self.block.penalty.prox(zero, self.method.eta)
+        carry = jax.jit(begin)(self.method, self.block, X, self.veiled(veil))
         return jax.tree.map(lambda a: jnp.array(a, copy=True), carry)
+
+    def veiled(self, veil: float) -> Array | None:
+        """Duals to begin with: random, of this deviation. They are drawn from the system and not
+        from the seed, which neighbours know."""
+        if not veil:
+            return None
+        size, rows = self.problem.size, range(len(self.block.links.owner))
+        each = [np.random.default_rng().normal(size=size) for _ in rows]  # a seed for each
+        return jnp.asarray(veil * np.reshape(each, (len(each), size)), self.dtype)
 
     def regrouped(self, carry: Any, places: list[int | None], veil: float) -> Any:
         """The carry of another group of neighbours, among these: messages to the n-th are those to
         the one that was at places[n]; to new ones they begin. For methods that heal: what they hold
         of an edge is the messages alone."""
         state, outbox = carry
-        _, first = self.start_from(state.X, veil)
+        # of messages alone, so that no pass over the data is compiled for a memory to begin with
+        opening = jax.jit(lambda *known: begin(*known)[1])
+        first = opening(self.method, self.block, state.X, self.veiled(veil))
         old = [k for k in places if k is not None]
         new = np.array([n for n, k in enumerate(places) if k is None], int)
         kept = np.array([n for n, k in enumerate(places) if k is not None], int)

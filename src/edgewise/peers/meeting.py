@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edgewise.peers.config import shared_hash
 from edgewise.peers.links import Link
 from edgewise.peers.local import Facts, Pair
 
@@ -23,11 +22,9 @@ def agreed(peer: "Peer") -> dict[str, Any]:
 
 
 def greeting(peer: "Peer", link: Link) -> dict[str, Any]:
-    mine = agreed(peer)
     link.told = peer.own
     return {
-        "agreed": mine,
-        "hash": shared_hash(mine),
+        "agreed": agreed(peer),
         "facts": peer.own,
         "edge": link.pair,  # as it is weighed, if they have met before
         "life": peer.life,
@@ -40,10 +37,10 @@ def misfit(peer: "Peer", link: Link, said: dict[str, Any]) -> str:
     """What does not fit in a neighbour's greeting, or nothing; then the edge is weighed."""
     other, mine, theirs = link.other, agreed(peer), said.get("agreed")
     theirs = theirs if isinstance(theirs, dict) else {}
-    for name in mine:
-        if theirs.get(name) != mine[name]:
+    for name in (*mine, *theirs):
+        if theirs.get(name) != mine.get(name):
             return (
-                f"peer {other} has {name} = {theirs.get(name)!r}, this peer {mine[name]!r}: "
+                f"peer {other} has {name} = {theirs.get(name)!r}, this peer {mine.get(name)!r}: "
                 "make them the same"
             )
     try:
