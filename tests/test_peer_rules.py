@@ -12,7 +12,8 @@ pytest.importorskip("grpc", reason="peers need grpcio: pip install 'edgewise[pee
 
 from uneven import problem_of
 
-from edgewise.peers.ending import LINGER, done_with
+from edgewise.peers import ending
+from edgewise.peers.ending import A_WHILE, LINGER, done_with
 from edgewise.peers.frames import HELLO, VECTORS, Format, Frame, Garbage, encode
 from edgewise.peers.journal import mark_of
 from edgewise.peers.links import Link, Stream
@@ -83,20 +84,25 @@ def test_a_neighbours_calm_counts_with_the_message_that_it_came_with():
 
 
 @pytest.mark.parametrize(
-    ("strict", "silent", "saved", "gone", "expected"),
+    ("strict", "silent", "saved", "gone", "streams", "expected"),
     [
-        (True, LINGER + 1, 40, False, True),
-        (True, LINGER + 1, 39, False, False),  # it may need round 39 again
-        (True, LINGER - 1, 40, False, False),
-        (False, LINGER + 1, 0, False, False),  # it must hear that all is over, when it is back
-        (False, 101.0, 0, False, True),
-        (False, LINGER + 1, 0, True, True),
+        (True, LINGER + 1, 40, False, 1, True),
+        (True, 10 * A_WHILE, 39, False, 1, False),  # it may need round 39 again
+        (True, A_WHILE + 1, 39, False, 0, True),  # started again when it had finished
+        (True, LINGER + 1, 39, False, 0, False),
+        (True, LINGER - 1, 40, False, 1, False),
+        (False, LINGER + 1, 0, False, 1, False),  # it must hear that all is over, when it is back
+        (False, 101.0, 0, False, 1, True),
+        (False, LINGER + 1, 0, True, 1, True),
     ],
 )
-def test_how_long_a_finished_peer_stays_for_one_that_is_away(strict, silent, saved, gone, expected):
+def test_how_long_a_finished_peer_stays_for_one_that_is_away(
+    strict, silent, saved, gone, streams, expected
+):
     config = SimpleNamespace(drop_after=100.0, nodes=3)
     own = SimpleNamespace(strict=strict, round=40, config=config)
     away = link(strict=strict, saved=saved, gone=gone, heard_at=time.monotonic() - silent)
+    away.streams = streams
     assert done_with(own, away) == expected
     away.calm = 3  # it knows that all is over
     assert done_with(own, away) == (expected or (not strict and silent > LINGER))
@@ -104,6 +110,29 @@ def test_how_long_a_finished_peer_stays_for_one_that_is_away(strict, silent, sav
     assert not done_with(own, away)
     away.gone = away.said_farewell = True
     assert done_with(own, away)
+
+
+def test_all_farewells_are_saved_also_one_that_comes_while_another_is_saved(monkeypatch):
+    first, second = link(2, strict=True), link(3, strict=True)
+    first.said_farewell = second.said_farewell = True
+    saved = []
+
+    async def save(gone):
+        second.gone = True  # meanwhile
+        saved.append(gone)
+
+    async def wait(*_):
+        first.gone = True
+
+    own = SimpleNamespace(
+        strict=True, round=40, links={2: first, 3: second}, save=save, wait=wait, config=None
+    )
+    own.frame = lambda kind, other: Frame(kind, 40)
+    monkeypatch.setattr(ending, "PARTING", 0.0)
+    now = lambda _: ({id for id, one in own.links.items() if one.gone},)  # noqa: E731
+    monkeypatch.setattr(ending.journal, "collect", now)
+    asyncio.run(ending.linger(own, asyncio.Event()))
+    assert saved == [{2}, {2, 3}]
 
 
 # --- what a checkpoint is for ---------------------------------------------------------------------

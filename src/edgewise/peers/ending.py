@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from edgewise.peers import journal
-from edgewise.peers.frames import BYE, encode
+from edgewise.peers.frames import BYE, NEVER, encode
 from edgewise.peers.gathering import regroup
 from edgewise.peers.links import Link
 
@@ -85,16 +85,21 @@ async def linger(peer: "Peer", stop: asyncio.Event) -> None:
         if needy() and time.monotonic() - told > 6 * LINGER:
             told = time.monotonic()
             log.info("has finished, and stays until peers %s have what it sent", needy())
+    if gone() != known:  # one went while this was being saved of another
+        await peer.save(*journal.collect(peer))
     await asyncio.sleep(PARTING)
 
 
 def done_with(peer: "Peer", link: Link) -> bool:
     """One that is away may come back, and in tolerant mode it then needs to hear that all is over,
-    unless it knows: it is waited for longer. Its farewell may also have been lost."""
+    unless it knows: it is waited for longer. Its farewell may also have been lost, above all to a
+    peer that was killed as it came: in strict mode one that is started again when it has finished,
+    and meets nobody, is not to stay for ever."""
     away = time.monotonic() - link.heard_at if not link.connected else 0.0
     if peer.strict:
         has_all = link.gone or link.saved >= peer.round
-        return (link.gone and link.said_farewell) or (has_all and away > LINGER)
+        enough = LINGER if has_all else NEVER if link.streams else A_WHILE
+        return (link.gone and link.said_farewell) or away > enough
     knows = link.gone or link.dropped or link.calm >= peer.config.nodes
     enough = LINGER if knows else min(A_WHILE, peer.config.drop_after)
     return (link.gone and link.said_farewell) or away > enough
