@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("cryptography", reason="peers need cryptography: pip install 'edgewise[peers]'")
 pytest.importorskip("grpc", reason="peers need grpcio: pip install 'edgewise[peers]'")
 
-from network_calls import call
+from network_calls import call, refused
 from peer_process import ENVIRONMENT, PATIENCE, free_ports
 
 from edgewise.peers.config import read, save
@@ -35,7 +35,7 @@ def mesh(tmp_path, monkeypatch):
 
 @pytest.fixture
 def local():
-    words = ["network", "local", "breast_cancer", "--scale", "--folder", "mesh"]
+    words = ["network", "local", "mesh", "--data", "breast_cancer", "--scale"]
     process = subprocess.Popen(
         [sys.executable, "-m", "edgewise", *words],
         env=ENVIRONMENT,
@@ -79,3 +79,9 @@ def test_one_that_gives_up_ends_the_others(readable_key, local):
     assert local.returncode == 2
     assert err.startswith("error: peer 1: ")
     assert "peer1.key" in err
+
+
+def test_a_number_of_nodes_other_than_the_meshs_is_refused():
+    assert refused("local", "mesh", "--data", "wine", "--nodes", 5) == (
+        "error: mesh has 3 peers: leave --nodes 5 out\n"
+    )

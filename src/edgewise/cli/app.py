@@ -154,7 +154,7 @@ of_network.command("renew", epilog=examples("network renew mesh", "network renew
 )
 of_network.command(
     "local",
-    epilog=examples("network local breast_cancer --scale --normalize --how label --folder mesh"),
+    epilog=examples("network local mesh --data breast_cancer --scale --normalize --how label"),
 )(taking(LocalOptions)(local.local))
 of_network.command("status", epilog=examples("network status mesh", "network status mesh --watch"))(
     taking(StatusOptions)(status.status)

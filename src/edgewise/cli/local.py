@@ -51,6 +51,8 @@ def local(o: LocalOptions) -> None:
     from edgewise.peers.config import save
 
     peers = mesh.read_mesh(o.folder).peers
+    if o.nodes not in (None, len(peers)):
+        raise InputError(f"{o.folder} has {len(peers)} peers: leave --nodes {o.nodes} out")
     shards, _ = split_samples(replace(o, nodes=len(peers)))
     loss = parts.loss(peers[min(peers)].fit.loss, 0.0)
     classes = loss.encode(shards.y)[1]

@@ -5,6 +5,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from edgewise.cli import names
 from edgewise.cli.groups import (
     DATA,
     FAULTS,
@@ -140,8 +141,17 @@ class RenewOptions(Shared, Keys, InMesh):
 
 
 @dataclass(frozen=True)
-class LocalOptions(Shared, Samples):
-    folder: Annotated[str, option(PEERS, "The folder that `edgewise network init` wrote.")] = "mesh"
+class LocalOptions(Shared, Samples, InMesh):
+    data: Annotated[
+        Text,
+        option(
+            DATA,
+            "What to split among the peers: a file (LIBSVM, CSV, npz; plain, .gz, .bz2, .xz), or a "
+            "named set: breast_cancer, diabetes, digits, iris, wine, a9a, mushrooms, ...",
+            show_default=False,
+            autocompletion=names.data_sets,
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)

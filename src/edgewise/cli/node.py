@@ -64,6 +64,8 @@ def run(config: "PeerConfig", shard: str, o: NodeOptions) -> "PeerResult":
         from edgewise.peers.metrics import Metrics  # this and gRPC after the line above
         from edgewise.peers.peer import Peer
 
+        # Several peers may share a GPU, and a peer seldom needs three quarters of one.
+        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         # Every step is waited for at once: to hand it to another thread takes longer than it does.
         jax.config.update("jax_cpu_enable_async_dispatch", False)
         allow_many_files()
