@@ -6,6 +6,7 @@ import signal
 import socket
 import ssl
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -30,6 +31,7 @@ from edgewise.peers.switchboard import METHOD, SERVICE
 
 ROUNDS, EACH, TARGET = 1500, 40, 1
 NOBODY = 7
+CROWD, AT_ONCE = 1500, 8
 
 
 class ThreeDaysAgo(datetime):
@@ -69,8 +71,8 @@ class Strangers:
                 return ended.code()
         return grpc.StatusCode.OK
 
-    def shake_hands(self, pair, version):
-        """With TLS of this version and no other."""
+    def speaking(self, pair, version):
+        """TLS of this version and no other."""
         files = [self.peers.folder / name for name in ("caller.pem", "caller.key")]
         for file, content in zip(files, reversed(pair), strict=True):
             file.write_bytes(content)
@@ -78,12 +80,16 @@ class Strangers:
         context.minimum_version = context.maximum_version = version
         context.set_alpn_protocols(["h2"])
         context.load_cert_chain(*files)
+        return context
+
+    def shake_hands(self, context, to_the_end=True):
         host, _, port = self.config.listen.rpartition(":")
         with (
             socket.create_connection((host, int(port)), 120) as plain,
             context.wrap_socket(plain, server_hostname=self.name) as wrapped,
         ):
-            assert wrapped.recv(9)  # its first frame: it took our certificate
+            if to_the_end:
+                assert wrapped.recv(9)  # its first frame: it took our certificate
             return wrapped.version()
 
     def greeting(self, id, **changes):
@@ -146,8 +152,12 @@ def refusals(strangers):
     }
     own = strangers.of_peer(0)
     with pytest.raises((ssl.SSLError, OSError)) as seen["1.2"]:
-        strangers.shake_hands(own, ssl.TLSVersion.TLSv1_2)
-    seen["1.3"] = strangers.shake_hands(own, ssl.TLSVersion.TLSv1_3)
+        strangers.shake_hands(strangers.speaking(own, ssl.TLSVersion.TLSv1_2))
+    now = strangers.speaking(own, ssl.TLSVersion.TLSv1_3)
+    with ThreadPoolExecutor(AT_ONCE) as crowd:
+        hasty = crowd.map(lambda _: strangers.shake_hands(now, to_the_end=False), range(CROWD))
+        seen["crowd"] = list(hasty)
+    seen["1.3"] = strangers.shake_hands(now)
     return seen
 
 
@@ -195,6 +205,11 @@ def test_they_are_counted_and_logged(attacked):
     assert attacked["status"]["handshakes"] == 3 * EACH + 1  # and one of TLS 1.2
     assert "a TLS handshake failed: the other side has no certificate" in attacked["said"]
     assert f"refused: [b'peer-{NOBODY}." in attacked["said"]
+
+
+def test_many_may_connect_at_once(attacked):
+    """gRPC crashes when its certificates are replaced while somebody else connects."""
+    assert attacked["crowd"] == ["TLSv1.3"] * CROWD
 
 
 def test_they_are_told_nothing(attacked):

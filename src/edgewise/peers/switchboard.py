@@ -48,6 +48,7 @@ class Switchboard:
             ("grpc.max_reconnect_backoff_ms", int(1000 * LONGEST_PAUSE)),
         ]
         self.refused = 0
+        self.shown: tuple[bytes, ...] = ()  # credentials, to those who connect
         self.dials: dict[int, asyncio.Task[None]] = {}
         self.failure: Mismatch | None = None
 
@@ -72,8 +73,12 @@ class Switchboard:
             self.reach(neighbour)
 
     def certificates(self) -> Any:
-        """Read anew for every connection, so that they may be renewed meanwhile."""
-        authority, key, certificate = self.config.credentials()
+        """Asked for at every connection, so that they may be renewed meanwhile; None if they are as
+        before. gRPC does not lock what it replaces: with two connections at once it crashes."""
+        found = self.config.credentials()
+        if found == self.shown:
+            return None
+        self.shown = authority, key, certificate = found
         return grpc.ssl_server_certificate_configuration([(key, certificate)], authority)
 
     def reach(self, neighbour: Neighbour) -> None:
