@@ -8,9 +8,11 @@
 peers  saga-pd in batches of 8, strict, a checkpoint and a row of the trace every 10 rounds
 bare   streams of the same kind between the same processes: a round writes one frame of the same
        size to each neighbour and waits for one from each; nothing is computed, checked or kept
+steps  the same, and each round takes the method's step with what came and sends its result: what
+       no program that does the method's work can spare
 
-The processes do both in turns, so that both see the same moods of the machine. With fewer cores
-than peers a round takes the CPU time of all of them, and overhead is all of it that is not the
+The processes do all in turns, so that all see the same moods of the machine. With fewer cores than
+peers a round takes the CPU time of all of them, and overhead is all of it that is not the bare
 transport's; processes then also push each other out of the caches, so that everything costs a
 multiple of what it does alone. Compare the ratios. Starting and compiling are not in the times.
 """
@@ -40,7 +42,9 @@ from edgewise.peers import mesh
 from edgewise.peers.config import Fit, PeerConfig
 from edgewise.peers.frames import HEAD, Format, largest
 from edgewise.peers.links import Stream
+from edgewise.peers.local import Local, Pair, facts_of
 from edgewise.peers.peer import Peer
+from edgewise.peers.runnable import method_of
 from edgewise.peers.shard import one_node
 from edgewise.peers.switchboard import Switchboard
 
@@ -92,20 +96,40 @@ class Wire:
         await self.done.wait()
 
 
-async def bare(config: PeerConfig, n: int, rounds: int, together: Callable[[], Any]) -> Lap:
+class Steps:
+    """The method's work with nothing around it: from the frames that came to those to send."""
+
+    def __init__(self, config: PeerConfig, n: int) -> None:
+        problem, d = one_node(config, samples(n, config.id)), len(config.neighbours)
+        own = facts_of(problem, d)
+        method = method_of(config.fit, penalised=False)
+        alone = Local(problem, config.id, method, config.fit.seed, np.float64, own)
+        self.local = alone.among([Pair(own, own)] * d)
+        self.carry, self.places = self.local.start(), range(d)
+
+    def __call__(self, round: int, came: list[bytes]) -> list[bytes]:
+        numbers = [np.frombuffer(frame, np.float64, offset=HEAD.size)[None] for frame in came]
+        self.carry, sent = self.local.step(self.carry, round, self.local.gathered(numbers))
+        return [bytes(HEAD.size) + self.local.outgoing(sent, k).tobytes() for k in self.places]
+
+
+async def bare(
+    config: PeerConfig, n: int, rounds: int, together: Callable[[], Any], steps: Steps | None = None
+) -> Lap:
     format = Format(1, n, WIRE)
     wires = {neighbour.id: Wire(neighbour.id) for neighbour in config.neighbours}
     board: Any = Switchboard(config, wires, largest(format), None)
-    frame, clock = os.urandom(HEAD.size + format.whole_bytes), Clock(rounds)
+    frames, clock = [bytes(HEAD.size + format.whole_bytes)] * len(wires), Clock(rounds)
     await board.open()
     for wire in wires.values():
         await wire.opened.wait()
     for round in range(clock.last + 1):
         clock.at(round)
-        for wire in wires.values():
+        for wire, frame in zip(wires.values(), frames, strict=True):
             await wire.write(frame)
-        for wire in wires.values():
-            await wire.read()
+        came = [await wire.read() for wire in wires.values()]
+        if steps is not None:
+            frames = steps(round, came)
     await asyncio.to_thread(together)  # whoever closes takes what is on the way with it
     for wire in wires.values():
         wire.done.set()
@@ -130,9 +154,12 @@ async def all_laps(
             await asyncio.to_thread(together)
             alone = await bare(config, n, ROUNDS[n], together)
             await asyncio.to_thread(together)
+            with jax.enable_x64(True):
+                stepping = await bare(config, n, ROUNDS[n], together, Steps(config, n))
+            await asyncio.to_thread(together)
             ours = await peers(replace(config, out=config.out / str(repeat)), n, ROUNDS[n])
             if config.id == 0:
-                said.put((n, alone, ours))
+                said.put((n, alone, stepping, ours))
 
 
 def process(
@@ -164,8 +191,8 @@ def mesh_for(n: int, folder: Path, port: int) -> dict[int, PeerConfig]:
     return made.peers
 
 
-def measure(sizes: list[int], repeats: int) -> dict[int, list[tuple[Lap, Lap]]]:
-    """Of each size, (bare, peers) again and again."""
+def measure(sizes: list[int], repeats: int) -> dict[int, list[tuple[Lap, ...]]]:
+    """Of each size, (bare, steps, peers) again and again."""
     os.environ |= ONE_THREAD | dict(os.environ)
     spawn = multiprocessing.get_context("spawn")
     barrier, said = spawn.Barrier(PEERS), spawn.Queue()
@@ -186,24 +213,24 @@ def measure(sizes: list[int], repeats: int) -> dict[int, list[tuple[Lap, Lap]]]:
             one.join()
     if any(one.exitcode for one in crew):
         raise SystemExit("a process failed")
-    laps: dict[int, list[tuple[Lap, Lap]]] = {n: [] for n in sizes}
+    laps: dict[int, list[tuple[Lap, ...]]] = {n: [] for n in sizes}
     for _ in range(len(sizes) * repeats):
-        n, alone, ours = said.get()
-        laps[n].append((alone, ours))
+        n, *one_of_each = said.get()
+        laps[n].append(tuple(one_of_each))
     return laps
 
 
-def report(laps: dict[int, list[tuple[Lap, Lap]]]) -> Table:
-    title = f"{PEERS} peers, {len(GRAPH.edges)} edges, saga-pd, strict: rounds/s"
-    heads = ["unknowns", "bare", "peers", "overhead", "of each", "overhead in CPU time"]
+def report(laps: dict[int, list[tuple[Lap, ...]]]) -> Table:
+    title = f"{PEERS} peers, {len(GRAPH.edges)} edges, saga-pd, strict: rounds/s and overhead"
+    heads = ["unknowns", "bare", "steps", "peers", "steps", "peers", "of each", "in CPU time"]
     table = Table(*heads, title=title, title_justify="left")
-    for n, pairs in laps.items():
-        seen = np.array(pairs)  # (repeats, bare or peers, seconds or CPU seconds)
-        over = seen[:, 1] / seen[:, 0] - 1
-        rates = [f"{1 / np.median(seen[:, k, 0]):,.0f}" for k in (0, 1)]
-        each = " ".join(f"{one:.0%}" for one in over[:, 0])
-        middle = np.median(over, axis=0)
-        table.add_row(f"{n:,}", *rates, f"{middle[0]:.0%}", each, f"{middle[1]:.0%}")
+    for n, all_of in laps.items():
+        seen = np.array(all_of)  # (repeats, bare or steps or peers, seconds or CPU seconds)
+        over = seen[:, 1:] / seen[:, :1] - 1
+        rates = [f"{1 / np.median(seen[:, k, 0]):,.0f}" for k in range(3)]
+        each = " ".join(f"{one:.0%}" for one in over[:, 1, 0])
+        (steps, _), (peers, cpu) = np.median(over, axis=0)
+        table.add_row(f"{n:,}", *rates, f"{steps:.0%}", f"{peers:.0%}", each, f"{cpu:.0%}")
     return table
 
 

@@ -76,7 +76,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     """A file to write to, which is there under its name when it is whole and on the disk."""
     part = path.with_name(path.name + ".part")
     part.parent.mkdir(parents=True, exist_ok=True)
-    with part.open("wb", buffering=1 << 20) as file:  # many small arrays: few calls to the system
+    with part.open("wb", buffering=1 << 17) as file:  # few calls for many arrays
         yield file
         file.flush()
         os.fsync(file.fileno())
