@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 USUAL = (1e-30, 1e30)  # what facts are between; beyond it a weight might not be finite
 
+MOST_SHOWN = 200  # letters
+
 
 def agreed(peer: "Peer") -> dict[str, Any]:
     """What must be the same at all peers."""
@@ -39,9 +41,10 @@ def misfit(peer: "Peer", link: Link, said: dict[str, Any]) -> str:
     theirs = theirs if isinstance(theirs, dict) else {}
     for name in (*mine, *theirs):
         if theirs.get(name) != mine.get(name):
+            named = name if name in mine else shown(name)
             return (
-                f"peer {other} has {name} = {theirs.get(name)!r}, this peer {mine.get(name)!r}: "
-                "make them the same"
+                f"peer {other} has {named} = {shown(theirs.get(name))}, this peer "
+                f"{shown(mine.get(name))}: make them the same"
             )
     try:
         facts = facts_in(said["facts"])
@@ -65,6 +68,12 @@ def misfit(peer: "Peer", link: Link, said: dict[str, Any]) -> str:
         )
     link.pair = pair
     return ""
+
+
+def shown(said: Any) -> str:
+    """What somebody else chose, for a line of the log."""
+    text = repr(said)
+    return text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + "..."
 
 
 def weighed(peer: "Peer", link: Link, facts: Facts, seen: Pair | None) -> Pair:

@@ -26,7 +26,7 @@ from edgewise.peers.news import News
 from edgewise.peers.result import PeerError, PeerResult
 from edgewise.peers.runnable import method_of
 from edgewise.peers.shard import one_node
-from edgewise.peers.signals import stop_on_signals
+from edgewise.peers.signals import run_anywhere, stop_on_signals
 from edgewise.peers.status import write_status
 from edgewise.peers.store import write
 from edgewise.peers.story import Story
@@ -51,6 +51,7 @@ class Peer:
         self.config = config if isinstance(config, PeerConfig) else load(config)
         self.strict = self.config.fit.mode == "strict"
         self.handshakes: Callable[[], int] = lambda: 0  # that failed, where somebody can count them
+        self.halt: Callable[[], object] = lambda: None
 
     def fit(
         self, shard: Any, callback: Callable[[dict[str, float]], Any] | None = None
@@ -59,7 +60,7 @@ class Peer:
         with jax.enable_x64(True):
             problem = one_node(self.config, shard)
         with sparingly():
-            return asyncio.run(self.run(problem, callback))
+            return run_anywhere(self.run(problem, callback), lambda: self.halt())
 
     async def run(self, problem: Any, callback: Any = None) -> PeerResult:
         with jax.enable_x64(True):
@@ -69,7 +70,7 @@ class Peer:
             self.story.begin(self.round)
             await self.board.open()
             log.info("listens at port %d", self.board.port)
-            stop = stop_on_signals(self.news)
+            stop, self.halt = stop_on_signals(self.news)
             house = asyncio.ensure_future(keep_house(self))
             try:
                 await begin(self, stop, found)

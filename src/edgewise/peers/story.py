@@ -3,6 +3,8 @@
 import csv
 from pathlib import Path
 
+from edgewise.checkpoint import replacing
+
 COLUMNS = ("rounds", "oracle_calls", "seconds", "residual", "objective", "bytes_sent")
 Row = dict[str, float]
 
@@ -16,9 +18,9 @@ class Story:
     def begin(self, round: int) -> None:
         """Of a run that goes on from this round: later rows, of rounds that were lost, go."""
         self.rows = [row for row in read(self.path) if row["rounds"] <= round] if round else []
-        self.path.write_text(",".join(COLUMNS) + "\n")
-        self.written = 0
-        self.flush()
+        with replacing(self.path) as file:  # one that is killed here keeps the old one
+            file.write((",".join(COLUMNS) + "\n" + lines(self.rows)).encode())
+        self.written = len(self.rows)
 
     def add(self, row: Row) -> None:
         if not self.rows or self.rows[-1]["rounds"] < row["rounds"]:
@@ -28,8 +30,12 @@ class Story:
         new = self.rows[self.written :]
         if new:
             with self.path.open("a") as file:
-                file.writelines(",".join(f"{row[c]:.10g}" for c in COLUMNS) + "\n" for row in new)
+                file.write(lines(new))
             self.written += len(new)
+
+
+def lines(rows: list[Row]) -> str:
+    return "".join(",".join(f"{row[c]:.10g}" for c in COLUMNS) + "\n" for row in rows)
 
 
 def read(path: Path) -> list[Row]:
