@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from edgewise.peers import journal
-from edgewise.peers.frames import BYE, NEVER, encode
+from edgewise.peers.frames import BYE, encode
 from edgewise.peers.gathering import regroup
 from edgewise.peers.links import Link
 
@@ -98,7 +98,7 @@ def done_with(peer: "Peer", link: Link) -> bool:
     away = time.monotonic() - link.heard_at if not link.connected else 0.0
     if peer.strict:
         has_all = link.gone or link.saved >= peer.round
-        enough = LINGER if has_all else NEVER if link.streams else A_WHILE
+        enough = LINGER if has_all else np.inf if link.streams else A_WHILE
         return (link.gone and link.said_farewell) or away > enough
     knows = link.gone or link.dropped or link.calm >= peer.config.nodes
     enough = LINGER if knows else min(A_WHILE, peer.config.drop_after)
