@@ -54,6 +54,8 @@ def frozen(peers, i, luck):
 
 
 def stopped(peers, i, luck):
+    """Once it is there: one that is still starting up just ends."""
+    peers.until(lambda: peers.status(i).get("pid") == peers.running[i].pid, f"peer {i}")
     peers.running[i].terminate()
     assert peers.running[i].wait(60) == 0
     peers.start(i)
