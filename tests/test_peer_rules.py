@@ -18,7 +18,7 @@ from edgewise.peers.frames import HELLO, VECTORS, Format, Frame, Garbage, encode
 from edgewise.peers.journal import mark_of
 from edgewise.peers.links import Link, Stream
 from edgewise.peers.local import Facts, Pair, facts_of
-from edgewise.peers.meeting import weighed
+from edgewise.peers.meeting import misfit, weighed
 from edgewise.peers.news import News
 from edgewise.peers.peer import Peer
 
@@ -162,6 +162,34 @@ def test_neighbours_may_change_in_tolerant_mode_alone():
     others = {s: mark_of(owner(problem, s, neighbours=(2, 3))) for s in (False, True)}
     assert marks[False] == others[False]
     assert marks[True] != others[True]
+
+
+# --- what must fit --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({}, None),
+        ({"seed": 2}, "peer 2 has seed = 2, this peer 1: make them the same"),
+        ({"seed": None}, "peer 2 has seed = None, this peer 1: make them the same"),
+        ({"of\nlater": 1}, r"peer 2 has 'of\nlater' = 1, this peer None: make them the same"),
+        (
+            {"seed": "x" * 500},
+            f"peer 2 has seed = '{'x' * 199}..., this peer 1: make them the same",
+        ),
+    ],
+)
+def test_what_differs_is_named_whoever_has_it(change, named):
+    facts = Facts(2, 10, 1.0, 0.5)
+    own = SimpleNamespace(
+        config=SimpleNamespace(agreed=lambda: {"seed": 1}, id=1),
+        problem=SimpleNamespace(size=3, classes=None),
+        own=facts,
+        strict=False,
+    )
+    said = {"agreed": {"seed": 1, "unknowns": 3} | change, "facts": list(facts), "edge": None}
+    assert misfit(own, link(told=facts), said | {"kept": 0, "wants": 0}) == (named or "")
 
 
 # --- how an edge is weighed -----------------------------------------------------------------------

@@ -51,7 +51,7 @@ class Peer:
         self.config = config if isinstance(config, PeerConfig) else load(config)
         self.strict = self.config.fit.mode == "strict"
         self.handshakes: Callable[[], int] = lambda: 0  # that failed, where somebody can count them
-        self.halt: Callable[[], object] = lambda: None
+        self.halt: Callable[[], object] = lambda: None  # a run, from another thread
 
     def fit(
         self, shard: Any, callback: Callable[[dict[str, float]], Any] | None = None

@@ -48,7 +48,7 @@ class Switchboard:
             ("grpc.max_reconnect_backoff_ms", int(1000 * LONGEST_PAUSE)),
         ]
         self.refused = 0
-        self.shown: tuple[bytes, ...] = ()  # credentials, to those who connect
+        self.served: tuple[bytes, ...] = ()  # credentials that callers are shown
         self.dials: dict[int, asyncio.Task[None]] = {}
         self.failure: Mismatch | None = None
 
@@ -76,9 +76,9 @@ class Switchboard:
         """Asked for at every connection, so that they may be renewed meanwhile; None if they are as
         before. gRPC does not lock what it replaces: with two connections at once it crashes."""
         found = self.config.credentials()
-        if found == self.shown:
+        if found == self.served:
             return None
-        self.shown = authority, key, certificate = found
+        self.served = authority, key, certificate = found
         return grpc.ssl_server_certificate_configuration([(key, certificate)], authority)
 
     def reach(self, neighbour: Neighbour) -> None:
