@@ -24,8 +24,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 import edgewise as ew
+from edgewise.engines.simulator import Simulator
 from edgewise.methods import make
-from edgewise.network.simulated import Simulator
 
 GOAL = 1e-6
 NODES, EDGES = 10, 20

@@ -36,9 +36,10 @@ from rich.table import Table
 from sklearn.preprocessing import normalize, scale
 
 import edgewise as ew
-from edgewise.cli.local import last_line, started
-from edgewise.peers import mesh, story
-from edgewise.peers.config import Fit, read, save
+from edgewise.cli.network_local import last_line, started
+from edgewise.peers.config.peer_config import Fit, read, save
+from edgewise.peers.node import trace_writer as story
+from edgewise.peers.operations import mesh
 
 GRAPH = ew.Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])
 VICTIM, OTHERS, NEW = 1, (0, 2, 3), 4

@@ -4,7 +4,7 @@ import json
 import math
 from pathlib import Path
 
-from edgewise.tables import spelt
+from edgewise.study.tables import spelt
 
 ROOT = Path(__file__).parents[1]
 NOTES = "## What we make of it"

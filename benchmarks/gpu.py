@@ -20,8 +20,8 @@ from rich.console import Console
 from rich.table import Table
 
 import edgewise as ew
+from edgewise.engines.native import simulator
 from edgewise.methods import make
-from edgewise.native import simulator
 
 METHODS = {
     "saga-pd": make("saga-pd"),

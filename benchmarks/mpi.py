@@ -34,14 +34,14 @@ from rich.console import Console
 from rich.table import Table
 
 import edgewise as ew
-from edgewise.checks import precision
+from edgewise.backend.programs import compiled
+from edgewise.engines.mpi import stretches
+from edgewise.engines.native import simulator
+from edgewise.engines.rank_share import Share, partition
+from edgewise.engines.rank_simulator import RankSimulator, one_round
+from edgewise.engines.simulator import Simulator
 from edgewise.methods import make
-from edgewise.native import simulator
-from edgewise.network.mpi import stretches
-from edgewise.network.ranks import RankSimulator, one_round
-from edgewise.network.share import Share, partition
-from edgewise.network.simulated import Simulator
-from edgewise.programs import compiled
+from edgewise.running.checks import precision
 
 NODES, EDGES, SAMPLES = 50, 250, 20
 ROUNDS = {2_000: 300, 20_000: 40}  # timed at a time, by number of unknowns

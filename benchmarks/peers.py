@@ -37,16 +37,16 @@ from rich.console import Console
 from rich.table import Table
 
 import edgewise as ew
-from edgewise.cli.local import ONE_THREAD
-from edgewise.peers import mesh
-from edgewise.peers.config import Fit, PeerConfig
-from edgewise.peers.frames import HEAD, Format, largest
-from edgewise.peers.links import Stream
-from edgewise.peers.local import Local, Pair, facts_of
-from edgewise.peers.peer import Peer
-from edgewise.peers.runnable import method_of
-from edgewise.peers.shard import one_node
-from edgewise.peers.switchboard import Switchboard
+from edgewise.cli.network_local import ONE_THREAD
+from edgewise.peers.config.peer_config import Fit, PeerConfig
+from edgewise.peers.node.own_problem import one_node
+from edgewise.peers.node.peer import Peer
+from edgewise.peers.node.stepper import Local, Pair, facts_of
+from edgewise.peers.node.supported_methods import method_of
+from edgewise.peers.operations import mesh
+from edgewise.peers.transport.connections import Switchboard
+from edgewise.peers.transport.frames import HEAD, Format, largest
+from edgewise.peers.transport.links import Stream
 
 PEERS, SAMPLES = 8, 100
 GRAPH = ew.Graph.from_edges([(i, (i + hop) % PEERS) for i in range(PEERS) for hop in (1, 2)])

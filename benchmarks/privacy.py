@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.preprocessing import normalize, scale
 
 import edgewise as ew
-from edgewise.peers.local import Local, Pair, facts_of
+from edgewise.peers.node.stepper import Local, Pair, facts_of
 
 PEERS, ON_A_RING, ROUNDS, SEED = 6, 20, 200, 0
 MOST = 60_000  # rounds

@@ -15,11 +15,11 @@ from rich.console import Console
 from rich.table import Table
 
 import edgewise as ew
-from edgewise.measure import target_of
+from edgewise.engines.simulator import Simulator
 from edgewise.methods import make
-from edgewise.network.simulated import Simulator
-from edgewise.sweep import Sweep
-from edgewise.tune import FACTORS, LOOKS, Search
+from edgewise.running.measures import target_of
+from edgewise.study.sweep import Sweep
+from edgewise.study.tune import FACTORS, LOOKS, Search
 
 V, E, N, K, ROUNDS, REPEATS = 20, 50, 200, 500, 2000, 5
 

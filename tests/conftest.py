@@ -9,7 +9,7 @@ os.environ.setdefault("JAX_ENABLE_COMPILATION_CACHE", "0")  # every test compile
 import jax
 import pytest
 
-from edgewise import programs
+from edgewise.backend import programs
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # pytest-xdist's workers ignore Ctrl-C
 

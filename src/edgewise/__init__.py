@@ -3,9 +3,10 @@
 from typing import Any
 
 from edgewise import data, errors
-from edgewise.compare import Comparison, compare
+from edgewise.centralised.reference import Reference, reference
 from edgewise.data import Shards, Stream, split
-from edgewise.faults import Faults
+from edgewise.engines.faults import Faults
+from edgewise.engines.mpi import MPI
 from edgewise.gradients import (
     ASVRG,
     LSVRG,
@@ -18,8 +19,7 @@ from edgewise.gradients import (
     Full,
     PlainSVRG,
 )
-from edgewise.graph import Graph
-from edgewise.losses import CustomLoss, Huber, Logistic, Multinomial, SmoothedHinge, Squared
+from edgewise.graph.graph import Graph
 from edgewise.methods import methods
 from edgewise.methods.admm import DADMM
 from edgewise.methods.d2 import D2
@@ -33,8 +33,8 @@ from edgewise.methods.pdmm import PDMM
 from edgewise.methods.pmgt import PMGT
 from edgewise.methods.primal_dual import PrimalDual
 from edgewise.methods.tracking import GradientTracking
-from edgewise.network.mpi import MPI
-from edgewise.penalties import (
+from edgewise.problem.losses import CustomLoss, Huber, Logistic, Multinomial, SmoothedHinge, Squared
+from edgewise.problem.penalties import (
     L1,
     Box,
     ElasticNet,
@@ -47,13 +47,13 @@ from edgewise.penalties import (
     Simplex,
     SquaredL2,
 )
-from edgewise.problem import Problem
-from edgewise.reference import Reference, reference
-from edgewise.result import Result
-from edgewise.solve import solve
-from edgewise.tensorboard import TensorBoard
-from edgewise.trace import Trace
-from edgewise.tune import Tuning, tune
+from edgewise.problem.problem import Problem
+from edgewise.running.result import Result
+from edgewise.running.solve import solve
+from edgewise.running.tensorboard import TensorBoard
+from edgewise.running.trace import Trace
+from edgewise.study.compare import Comparison, compare
+from edgewise.study.tune import Tuning, tune
 
 __version__ = "0.1.0"
 
@@ -122,7 +122,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "Peer":  # needs the extra `peers`
-        from edgewise.peers.peer import Peer
+        from edgewise.peers.node.peer import Peer
 
         return Peer
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

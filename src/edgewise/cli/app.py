@@ -6,16 +6,16 @@ import typer
 
 from edgewise import __version__
 from edgewise.cli import (
-    lists,
-    local,
+    compare_and_tune,
+    methods_and_doctor,
     network,
+    network_local,
+    network_status,
     node,
     report,
     reproduce,
     solve,
     split,
-    status,
-    study,
 )
 from edgewise.cli.network_options import (
     AddOptions,
@@ -94,7 +94,7 @@ app.command(
         "compare breast_cancer --scale --normalize --ridge 1e-2 --methods saga-pd,nids,gt-saga",
         "compare data.csv --loss squared --budget 5000 --per rounds --unit bytes_sent",
     ),
-)(taking(CompareOptions)(study.compare))
+)(taking(CompareOptions)(compare_and_tune.compare))
 
 app.command(
     "tune",
@@ -102,7 +102,7 @@ app.command(
         "tune breast_cancer --scale --normalize --ridge 1e-2 --method saga-pd --out tuned",
         "solve --config tuned/best.toml",
     ),
-)(taking(TuneOptions)(study.tune))
+)(taking(TuneOptions)(compare_and_tune.tune))
 
 app.command(
     "split",
@@ -131,9 +131,9 @@ app.command(
 )(taking(ReproduceOptions)(reproduce.reproduce))
 
 app.command("methods", epilog=examples("methods", "methods --json"))(
-    taking(ListOptions)(lists.methods)
+    taking(ListOptions)(methods_and_doctor.methods)
 )
-app.command("doctor", epilog=examples("doctor"))(taking(ListOptions)(lists.doctor))
+app.command("doctor", epilog=examples("doctor"))(taking(ListOptions)(methods_and_doctor.doctor))
 
 of_network.command(
     "init",
@@ -155,9 +155,9 @@ of_network.command("renew", epilog=examples("network renew mesh", "network renew
 of_network.command(
     "local",
     epilog=examples("network local mesh --data breast_cancer --scale --normalize --how label"),
-)(taking(LocalOptions)(local.local))
+)(taking(LocalOptions)(network_local.local))
 of_network.command("status", epilog=examples("network status mesh", "network status mesh --watch"))(
-    taking(StatusOptions)(status.status)
+    taking(StatusOptions)(network_status.status)
 )
 app.command(
     "node",

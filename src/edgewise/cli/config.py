@@ -6,10 +6,10 @@ from typing import Any
 
 import typer
 
-from edgewise import runs
-from edgewise.cli import names
+from edgewise.cli import completion as names
 from edgewise.cli.shell import failing
 from edgewise.errors import InputError, UnknownName
+from edgewise.running import run_folders as runs
 
 ABOUT = ("command", "version")  # what a saved configuration says of itself
 ABOUT_THIS_CALL = ("config", "json", "debug", "out", "save", "progress", "resume")

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from edgewise.cli import names
+from edgewise.cli import completion as names
 from edgewise.cli.config import read_config, read_run
 
 Text: TypeAlias = str | None

@@ -18,7 +18,7 @@ from edgewise.errors import GraphError, InputError
 from edgewise.methods import make
 
 if TYPE_CHECKING:
-    from edgewise.peers.config import Fit, PeerConfig
+    from edgewise.peers.config.peer_config import Fit, PeerConfig
 
 # What needs the extra is imported where it is used: the other commands do without.
 
@@ -28,8 +28,8 @@ def init(o: InitOptions) -> None:
 
     The files of a peer go to its host. Keys can be read by you alone.
     """
-    from edgewise.peers import mesh
-    from edgewise.peers.runnable import method_of
+    from edgewise.peers.node.supported_methods import method_of
+    from edgewise.peers.operations import mesh
 
     graph = graph_of(o)
     fit = fit_of(o)
@@ -79,8 +79,8 @@ def init(o: InitOptions) -> None:
 
 def add(o: AddOptions) -> None:
     """Add a peer to a network, also while it runs: tolerant peers take it up at once."""
-    from edgewise.peers import mesh
-    from edgewise.peers.runnable import method_of
+    from edgewise.peers.node.supported_methods import method_of
+    from edgewise.peers.operations import mesh
 
     penalty = None if o.penalty is None else penalty_of_each([o.penalty], 1)[0]
     around = [whole for whole in o.neighbours.split(",") if whole]
@@ -108,7 +108,7 @@ def leave(o: LeaveOptions) -> None:
 
     The others go on to the optimum of their own data; the one that leaves is to be stopped.
     """
-    from edgewise.peers import mesh
+    from edgewise.peers.operations import mesh
 
     if o.peer is None:
         raise InputError("no peer: give the number of the one that leaves")
@@ -126,7 +126,7 @@ def leave(o: LeaveOptions) -> None:
 
 def renew(o: RenewOptions) -> None:
     """Make new keys and certificates; running peers take them up when they are copied."""
-    from edgewise.peers import mesh
+    from edgewise.peers.operations import mesh
 
     renewed = mesh.renew(o.folder, o.peer, o.days)
     files = {c.id: [c.certificate.name, c.key.name] for c in renewed}
@@ -170,8 +170,8 @@ def nodes_in(source: str) -> int:
 
 
 def fit_of(o: InitOptions) -> "Fit":
-    from edgewise.peers.config import Fit
-    from edgewise.peers.rules import FIT, checked
+    from edgewise.peers.config.peer_config import Fit
+    from edgewise.peers.config.rules import FIT, checked
 
     given = {f.name: getattr(o, f.name) for f in fields(Fit)}
     given |= {"eta": number_or_text(o.eta), "rho": number_or_text(o.rho)}
@@ -225,7 +225,7 @@ def penalty_of_each(texts: list[str] | None, nodes: int) -> list[tuple[str, ...]
 
 
 def told(made: Any, config: "PeerConfig") -> dict[str, Any]:
-    from edgewise.peers.mesh import CERTIFICATE, found_at
+    from edgewise.peers.operations.mesh import CERTIFICATE, found_at
 
     own = (config.path, config.certificate, config.key)
     return {
@@ -238,7 +238,7 @@ def told(made: Any, config: "PeerConfig") -> dict[str, Any]:
 
 
 def expires(config: "PeerConfig") -> str:
-    from edgewise.peers import certificates
+    from edgewise.peers.transport import certificates
 
     return certificates.expiry(config.certificate.read_bytes()).isoformat()
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from edgewise.cli import names
+from edgewise.cli import completion as names
 from edgewise.cli.groups import (
     DATA,
     FAULTS,

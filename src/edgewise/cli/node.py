@@ -6,14 +6,14 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from edgewise.cli.network_options import NodeOptions
+from edgewise.cli.network_status import show
 from edgewise.cli.shell import output, print_json
-from edgewise.cli.status import show
 from edgewise.cli.watch import LINES, on_a_terminal, require_no_json, watch, watching
 from edgewise.errors import InputError
 
 if TYPE_CHECKING:
-    from edgewise.peers.config import PeerConfig
-    from edgewise.peers.result import PeerResult
+    from edgewise.peers.config.peer_config import PeerConfig
+    from edgewise.peers.node.result import PeerResult
 
 log = logging.getLogger("edgewise.peers")
 
@@ -24,7 +24,7 @@ def node(o: NodeOptions) -> None:
     Start it again with the same command after a crash: it goes on from its checkpoint. --status
     and --watch without --shard look at one that runs on this machine, and leave it alone.
     """
-    from edgewise.peers.config import load, read
+    from edgewise.peers.config.peer_config import load, read
 
     if o.watch:
         require_no_json(o)
@@ -51,8 +51,8 @@ def node(o: NodeOptions) -> None:
 def run(config: "PeerConfig", shard: str, o: NodeOptions) -> "PeerResult":
     import jax
 
-    from edgewise.peers.handshakes import counting_handshakes
-    from edgewise.peers.logs import LastLines, keeping_log
+    from edgewise.peers.operations.logs import LastLines, keeping_log
+    from edgewise.peers.transport.tls_failures import counting_handshakes
 
     with ExitStack() as stack:
         recent = LastLines(LINES)
@@ -61,8 +61,8 @@ def run(config: "PeerConfig", shard: str, o: NodeOptions) -> "PeerResult":
         stack.enter_context(keeping_log(config.out, config.id, shown))
         handshakes = stack.enter_context(counting_handshakes())
 
-        from edgewise.peers.metrics import Metrics  # this and gRPC after the line above
-        from edgewise.peers.peer import Peer
+        from edgewise.peers.node.peer import Peer
+        from edgewise.peers.operations.metrics import Metrics  # this and gRPC after the line above
 
         # Several peers may share a GPU, and a peer seldom needs three quarters of one.
         os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from edgewise.cli import names
+from edgewise.cli import completion as names
 from edgewise.cli.groups import (
     DATA,
     METHOD,

@@ -9,17 +9,17 @@ import numpy as np
 from rich.table import Table
 
 import edgewise as ew
-from edgewise import runs
 from edgewise.cli import parts
 from edgewise.cli.groups import Task, Weather
 from edgewise.cli.options import ReportOptions, SolveOptions
 from edgewise.cli.shell import output, print_json
 from edgewise.errors import EdgewiseError, InputError, UnknownName
-from edgewise.page import PageRun, write_page
-from edgewise.pictures import plot_runs
-from edgewise.runs import Saved
-from edgewise.tables import short
-from edgewise.trace import COLUMNS, Trace
+from edgewise.plotting.page import PageRun, write_page
+from edgewise.plotting.pictures import plot_runs
+from edgewise.running import run_folders as runs
+from edgewise.running.run_folders import Saved
+from edgewise.running.trace import COLUMNS, Trace
+from edgewise.study.tables import short
 
 NUMBERS = ("rounds", "oracle_calls", "bytes_sent", "bregman", "residual")
 TRACES = (".npz", ".csv")

@@ -11,11 +11,10 @@ from typing import Any
 import typer
 
 import edgewise as ew
-from edgewise import runs
 from edgewise.cli import parts
 from edgewise.cli.config import effective
-from edgewise.cli.crew import Crew
-from edgewise.cli.job import Job, make_job
+from edgewise.cli.inputs import Job, make_job
+from edgewise.cli.launch import Crew
 from edgewise.cli.options import SolveOptions
 from edgewise.cli.shell import (
     INTERRUPTED,
@@ -27,7 +26,8 @@ from edgewise.cli.shell import (
 )
 from edgewise.cli.summary import summarise, table, uneven
 from edgewise.errors import EdgewiseError, InputError
-from edgewise.pictures import mean_labels
+from edgewise.plotting.pictures import mean_labels
+from edgewise.running import run_folders as runs
 
 log = logging.getLogger("edgewise")
 

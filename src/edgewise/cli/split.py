@@ -1,6 +1,6 @@
 """edgewise split"""
 
-from edgewise.cli.job import split_samples
+from edgewise.cli.inputs import split_samples
 from edgewise.cli.options import SplitOptions
 from edgewise.cli.shell import output, print_json
 from edgewise.data import read_manifest, write_shards

@@ -6,11 +6,12 @@ import numpy as np
 from rich.table import Table
 
 import edgewise as ew
-from edgewise import __version__, runs
-from edgewise.cli.crew import Crew
-from edgewise.cli.job import Job
+from edgewise import __version__
+from edgewise.cli.inputs import Job
+from edgewise.cli.launch import Crew
 from edgewise.cli.options import SolveOptions
-from edgewise.trace import COLUMNS
+from edgewise.running import run_folders as runs
+from edgewise.running.trace import COLUMNS
 
 MOST_SCORED = 10**10  # multiplications spent on the score of every peer
 

@@ -14,12 +14,12 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from edgewise.cli.look import Look, curve
-from edgewise.cli.status import UNDER_WAY, Status, number, status_of, table_of, there
+from edgewise.cli.network_status import UNDER_WAY, Status, number, status_of, table_of, there
+from edgewise.cli.peer_view import Look, curve
 from edgewise.errors import InputError
 
 if TYPE_CHECKING:
-    from edgewise.peers.config import PeerConfig
+    from edgewise.peers.config.peer_config import PeerConfig
 
 MOMENT = 0.5  # seconds between two looks: peers write their files as often
 NOW_AND_THEN = 10.0  # seconds between two plain lines

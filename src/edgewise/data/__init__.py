@@ -10,7 +10,7 @@ from edgewise.data.folders import (
 from edgewise.data.named import dataset, names
 from edgewise.data.readers import load, read_csv, read_libsvm, read_npz
 from edgewise.data.shards import Shards
-from edgewise.data.split import split
+from edgewise.data.splitting import split
 from edgewise.data.stream import Stream
 from edgewise.data.synthetic import epsilon_like
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from edgewise.data.readers import read_npz
 from edgewise.data.shards import Array, Matrix, Shards, aligned_empty, as_counts, as_matrix
-from edgewise.data.split import MOST_CLASSES
+from edgewise.data.splitting import MOST_CLASSES
 from edgewise.errors import DataError
 
 MANIFEST = "manifest.json"

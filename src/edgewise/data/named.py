@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import sklearn.datasets
 
-from edgewise.cache import folder as cache_folder
+from edgewise.backend.cache import folder as cache_folder
 from edgewise.data.readers import read_libsvm
 from edgewise.data.shards import Array, Matrix
 from edgewise.errors import DownloadError, UnknownName

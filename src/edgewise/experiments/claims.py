@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgewise.curves import Curve
-from edgewise.trace import Trace
+from edgewise.running.trace import Trace
+from edgewise.study.curves import Curve
 
 
 class Curves:

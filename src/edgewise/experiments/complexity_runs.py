@@ -18,16 +18,16 @@ import jax
 import numpy as np
 from scipy.linalg import hadamard
 
-from edgewise import theory
+from edgewise.centralised.reference import reference
+from edgewise.engines.simulator import Simulator
 from edgewise.gradients import ASVRG, LSVRG, SAGA, SVRG
-from edgewise.graph import Graph
-from edgewise.losses import Squared
-from edgewise.measure import bregman, target_of
+from edgewise.graph.graph import Graph
 from edgewise.methods.primal_dual import PrimalDual
-from edgewise.network.simulated import Simulator
-from edgewise.problem import Problem
-from edgewise.reference import reference
-from edgewise.trace import COLUMNS, Trace
+from edgewise.problem.losses import Squared
+from edgewise.problem.problem import Problem
+from edgewise.running.measures import bregman, target_of
+from edgewise.running.trace import COLUMNS, Trace
+from edgewise.study import theory
 
 FEATURES, ROWS = 14, 16  # ROWS: different samples of a node, and SVR-PD's first epoch
 MOST = 2_000_000  # rounds

@@ -9,9 +9,9 @@ from edgewise.data.shards import aligned_empty
 from edgewise.data.synthetic import fill_epsilon_like
 from edgewise.errors import InputError
 from edgewise.experiments.experiment import Scale
-from edgewise.graph import Graph
-from edgewise.losses import Logistic
-from edgewise.problem import Problem
+from edgewise.graph.graph import Graph
+from edgewise.problem.losses import Logistic
+from edgewise.problem.problem import Problem
 
 SEED = 0  # of data and graph
 

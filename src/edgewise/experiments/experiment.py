@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from edgewise.graph import Graph
-from edgewise.page import PageRun
+from edgewise.graph.graph import Graph
+from edgewise.plotting.page import PageRun
 
 PRINTED, TUNED, AUTOMATIC = "as printed", "tuned", "automatic"
 

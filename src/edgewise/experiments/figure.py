@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgewise import __version__
+from edgewise.centralised.reference import Reference, reference
 from edgewise.experiments import data
 from edgewise.experiments.claims import Claim, Curves
 from edgewise.experiments.experiment import (
@@ -24,13 +25,12 @@ from edgewise.experiments.experiment import (
 )
 from edgewise.experiments.lineup import LINEUP, oracle_budget
 from edgewise.experiments.work import kept, spread
-from edgewise.graph import Graph
-from edgewise.page import PageRun
-from edgewise.problem import Problem
-from edgewise.reference import Reference, reference
-from edgewise.solve import solve
-from edgewise.trace import Trace
-from edgewise.tune import tune, with_factors
+from edgewise.graph.graph import Graph
+from edgewise.plotting.page import PageRun
+from edgewise.problem.problem import Problem
+from edgewise.running.solve import solve
+from edgewise.running.trace import Trace
+from edgewise.study.tune import tune, with_factors
 
 SETTINGS = (PRINTED, TUNED, AUTOMATIC)
 TUNING = "tuning"

@@ -14,8 +14,8 @@ import numpy as np
 
 from edgewise import __version__
 from edgewise.experiments.experiment import Experiment, Job, Outcome, Verdict
-from edgewise.page import PageRun, write_page
-from edgewise.trace import LABELS
+from edgewise.plotting.page import PageRun, write_page
+from edgewise.running.trace import LABELS
 
 COLUMNS = (
     "rounds",

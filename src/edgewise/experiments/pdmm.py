@@ -12,20 +12,20 @@ import jax
 import numpy as np
 
 from edgewise import __version__
+from edgewise.centralised.reference import reference
+from edgewise.engines.simulator import Simulator
 from edgewise.experiments import data
 from edgewise.experiments.claims import Curves, amount
 from edgewise.experiments.experiment import AUTOMATIC, PRINTED, Job, Outcome, Scale, Verdict
 from edgewise.experiments.work import kept
 from edgewise.gradients import Full
-from edgewise.graph import Graph
+from edgewise.graph.graph import Graph
 from edgewise.methods.pdmm import PDMM
 from edgewise.methods.primal_dual import PrimalDual
-from edgewise.network.simulated import Simulator
-from edgewise.page import PageRun
-from edgewise.problem import Problem
-from edgewise.reference import reference
-from edgewise.solve import solve
-from edgewise.trace import Trace
+from edgewise.plotting.page import PageRun
+from edgewise.problem.problem import Problem
+from edgewise.running.solve import solve
+from edgewise.running.trace import Trace
 
 RIDGE = 0.0014
 ETA, RHO = 0.7, 0.9  # SVR-PD's in Table 3: none are printed for exact gradients

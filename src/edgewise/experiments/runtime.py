@@ -16,7 +16,7 @@ from edgewise.experiments.claims import Beside, Claim, Curves, Judged
 from edgewise.experiments.experiment import Job, Outcome
 from edgewise.experiments.figure import SETTINGS, Figure
 from edgewise.experiments.lineup import LINEUP
-from edgewise.page import PageRun
+from edgewise.plotting.page import PageRun
 
 GAP = 1e-4
 FAMILY = ("SVR-PD", "SVR-PD, early stopping")

@@ -14,19 +14,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgewise import __version__, theory
+from edgewise import __version__
+from edgewise.centralised.reference import Reference, reference
 from edgewise.experiments import data
 from edgewise.experiments.claims import Curves, amount
 from edgewise.experiments.experiment import AUTOMATIC, Job, Outcome, Scale, Verdict
 from edgewise.experiments.work import kept
 from edgewise.gradients import SEGA, ExactCoordinates, FiniteDifference
-from edgewise.graph import Graph
+from edgewise.graph.graph import Graph
 from edgewise.methods.primal_dual import PrimalDual
-from edgewise.page import PageRun
-from edgewise.problem import Problem
-from edgewise.reference import Reference, reference
-from edgewise.solve import solve
-from edgewise.trace import Trace
+from edgewise.plotting.page import PageRun
+from edgewise.problem.problem import Problem
+from edgewise.running.solve import solve
+from edgewise.running.trace import Trace
+from edgewise.study import theory
 
 THEORY = "theory steps"
 STEPS = {AUTOMATIC: "auto", THEORY: "theory"}

@@ -17,7 +17,7 @@ from rich.progress import (
 )
 
 from edgewise.experiments.experiment import Job
-from edgewise.trace import Trace
+from edgewise.running.trace import Trace
 
 Task = TypeVar("Task")
 Made = TypeVar("Made")

@@ -5,11 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from edgewise.block import Block
+from edgewise.backend.pytree import pytree
 from edgewise.errors import MethodError
 from edgewise.gradients.memory import Batched, Memory, change, coin, remember, retake, weighted
-from edgewise.pytree import pytree
-from edgewise.smoothness import Smoothness
+from edgewise.problem.block import Block
+from edgewise.problem.smoothness import Smoothness
 
 
 class Momentum(NamedTuple):

@@ -3,9 +3,9 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jax import Array, lax
 
-from edgewise.block import Block
+from edgewise.backend.pytree import pytree
 from edgewise.errors import MethodError
-from edgewise.pytree import pytree
+from edgewise.problem.block import Block
 
 
 @pytree()

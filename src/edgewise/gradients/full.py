@@ -4,9 +4,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from edgewise.block import Block
-from edgewise.pytree import pytree
-from edgewise.smoothness import Smoothness
+from edgewise.backend.pytree import pytree
+from edgewise.problem.block import Block
+from edgewise.problem.smoothness import Smoothness
 
 
 class Calls(NamedTuple):

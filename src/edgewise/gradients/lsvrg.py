@@ -1,7 +1,7 @@
 import numpy as np
 from jax import Array
 
-from edgewise.block import Block
+from edgewise.backend.pytree import pytree
 from edgewise.gradients.memory import (
     Batched,
     Memory,
@@ -11,8 +11,8 @@ from edgewise.gradients.memory import (
     retake,
     weighted,
 )
-from edgewise.pytree import pytree
-from edgewise.smoothness import Smoothness
+from edgewise.problem.block import Block
+from edgewise.problem.smoothness import Smoothness
 
 
 @pytree("batch")

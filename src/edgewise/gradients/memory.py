@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from edgewise.block import Block, Pick, match
+from edgewise.backend.no_inline import solid
 from edgewise.errors import MethodError, whole_number
-from edgewise.solid import solid
+from edgewise.problem.block import Block, Pick, match
 
 
 class Batched:

@@ -4,12 +4,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from edgewise.block import Block, choose
+from edgewise.backend.pytree import pytree
 from edgewise.errors import MethodError
 from edgewise.gradients.finite_difference import ExactCoordinates
 from edgewise.gradients.memory import Batched
-from edgewise.pytree import pytree
-from edgewise.smoothness import Smoothness
+from edgewise.problem.block import Block, choose
+from edgewise.problem.smoothness import Smoothness
 
 
 class Sketch(NamedTuple):

@@ -4,11 +4,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from edgewise.block import Block
+from edgewise.backend.pytree import pytree
 from edgewise.gradients.full import Calls
 from edgewise.gradients.memory import Batched, weighted
-from edgewise.pytree import pytree
-from edgewise.smoothness import Smoothness
+from edgewise.problem.block import Block
+from edgewise.problem.smoothness import Smoothness
 
 
 @pytree("batch")

@@ -5,12 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from edgewise.block import Block, match
+from edgewise.backend.pytree import pytree
 from edgewise.errors import MethodError, whole_number
 from edgewise.gradients.memory import Draw, Memory, Sampled, change, remember, retake, weighted
-from edgewise.pytree import pytree
-from edgewise.rows import row_dot
-from edgewise.smoothness import Smoothness
+from edgewise.problem.block import Block, match
+from edgewise.problem.rows import row_dot
+from edgewise.problem.smoothness import Smoothness
 
 
 class Epoch(NamedTuple):

@@ -7,14 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from edgewise.block import Links
 from edgewise.errors import MethodError
-from edgewise.mixing import mixing_weights
-from edgewise.steps import local_steps
+from edgewise.graph.mixing import mixing_weights
+from edgewise.methods.steps import local_steps
+from edgewise.problem.block import Links
 
 if TYPE_CHECKING:
-    from edgewise.graph import Graph
-    from edgewise.problem import Problem
+    from edgewise.graph.graph import Graph
+    from edgewise.problem.problem import Problem
 
 
 class Averaging:

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from edgewise.block import Block, Links
+from edgewise.backend.pytree import pytree
 from edgewise.methods.averaging import Averaging
-from edgewise.pytree import pytree
+from edgewise.problem.block import Block, Links
 
 
 class State(NamedTuple):

@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from edgewise.block import Block, Links
+from edgewise.backend.pytree import pytree
 from edgewise.errors import MethodError, whole_number
+from edgewise.graph.mixing import laplacian, largest_eigenvalue
 from edgewise.methods.averaging import Averaging
-from edgewise.mixing import laplacian, largest_eigenvalue
-from edgewise.pytree import pytree
+from edgewise.problem.block import Block, Links
 
 
 class State(NamedTuple):

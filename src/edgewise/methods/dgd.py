@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 from jax import Array
 
-from edgewise.block import Block
+from edgewise.backend.pytree import pytree
 from edgewise.methods.averaging import Averaging
-from edgewise.pytree import pytree
+from edgewise.problem.block import Block
 
 
 class State(NamedTuple):

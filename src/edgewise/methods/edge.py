@@ -7,15 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from edgewise.block import Block, Links
+from edgewise.backend.pytree import pytree
+from edgewise.graph.mixing import mixing_weights
 from edgewise.methods.averaging import require_estimator
-from edgewise.mixing import mixing_weights
-from edgewise.pytree import pytree
-from edgewise.steps import local_steps, positive
+from edgewise.methods.steps import local_steps, positive
+from edgewise.problem.block import Block, Links
 
 if TYPE_CHECKING:
-    from edgewise.graph import Graph
-    from edgewise.problem import Problem
+    from edgewise.graph.graph import Graph
+    from edgewise.problem.problem import Problem
 
 
 class State(NamedTuple):

@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from jax import Array, lax
 
-from edgewise.block import Block
+from edgewise.backend.pytree import pytree
 from edgewise.errors import MethodError, whole_number
 from edgewise.gradients.full import Full
 from edgewise.gradients.memory import weighted
+from edgewise.graph.mixing import mixing_weights
 from edgewise.methods.averaging import Averaging
-from edgewise.mixing import mixing_weights
-from edgewise.pytree import pytree
-from edgewise.steps import local_steps, positive
+from edgewise.methods.steps import local_steps, positive
+from edgewise.problem.block import Block
 
 
 class DaneState(NamedTuple):

@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jax import Array
 
-from edgewise.block import Block, Links
+from edgewise.backend.pytree import pytree
 from edgewise.errors import MethodError, whole_number
 from edgewise.gradients.full import Calls, Full
-from edgewise.local import argmin_weights, local_argmin
-from edgewise.pytree import pytree
-from edgewise.steps import local_steps, positive
+from edgewise.methods.steps import local_steps, positive
+from edgewise.methods.subproblem import argmin_weights, local_argmin
+from edgewise.problem.block import Block, Links
 
 if TYPE_CHECKING:
-    from edgewise.graph import Graph
-    from edgewise.problem import Problem
+    from edgewise.graph.graph import Graph
+    from edgewise.problem.problem import Problem
 
 
 class State(NamedTuple):

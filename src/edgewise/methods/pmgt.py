@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from jax import Array
 
-from edgewise.block import Block
+from edgewise.backend.pytree import pytree
 from edgewise.errors import MethodError, whole_number
+from edgewise.graph.mixing import contraction
 from edgewise.methods.averaging import Averaging
-from edgewise.mixing import contraction
-from edgewise.pytree import pytree
+from edgewise.problem.block import Block
 
 
 class PMGTState(NamedTuple):

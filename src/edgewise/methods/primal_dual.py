@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from edgewise.block import Block, Links
+from edgewise.backend.pytree import pytree
 from edgewise.errors import MethodError, UnknownName
-from edgewise.pytree import pytree
-from edgewise.steps import dual_weights, local_steps
+from edgewise.methods.steps import dual_weights, local_steps
+from edgewise.problem.block import Block, Links
 
 if TYPE_CHECKING:
-    from edgewise.graph import Graph
-    from edgewise.problem import Problem
+    from edgewise.graph.graph import Graph
+    from edgewise.problem.problem import Problem
 
 
 class NodeState(NamedTuple):

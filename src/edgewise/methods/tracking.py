@@ -7,14 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from edgewise.block import Block
+from edgewise.backend.pytree import pytree
+from edgewise.graph.mixing import laplacian, largest_eigenvalue
 from edgewise.methods.averaging import Averaging
-from edgewise.mixing import laplacian, largest_eigenvalue
-from edgewise.pytree import pytree
+from edgewise.problem.block import Block
 
 if TYPE_CHECKING:
-    from edgewise.graph import Graph
-    from edgewise.problem import Problem
+    from edgewise.graph.graph import Graph
+    from edgewise.problem.problem import Problem
 
 
 class TrackingState(NamedTuple):

@@ -21,9 +21,10 @@ from edgewise.errors import (
     UnknownName,
     whole_number,
 )
-from edgewise.graph import Graph
-from edgewise.losses import Huber, Squared
-from edgewise.result import Result
+from edgewise.graph.graph import Graph
+from edgewise.problem.losses import Huber, Squared
+from edgewise.running.result import Result
+from edgewise.running.solve import solve
 from edgewise.sklearn.frame import Frame
 from edgewise.sklearn.parts import (
     SMALL,
@@ -31,7 +32,6 @@ from edgewise.sklearn.parts import (
     SharedProblem,
     sample_gradient,
 )
-from edgewise.solve import solve
 
 METHOD, MAX_ITER, TOL = "pdmm", 20_000, 1e-10
 RECORD_EVERY = 50

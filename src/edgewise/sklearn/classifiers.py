@@ -9,7 +9,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from edgewise.errors import DataError
-from edgewise.losses import Logistic, SmoothedHinge
+from edgewise.problem.losses import Logistic, SmoothedHinge
 from edgewise.sklearn.base import MAX_ITER, METHOD, TOL, Decentralized, require
 from edgewise.sklearn.parts import coded
 

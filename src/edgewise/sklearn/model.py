@@ -9,7 +9,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from edgewise.errors import ProblemError
-from edgewise.losses import Logistic, Multinomial, SmoothedHinge, Squared
+from edgewise.problem.losses import Logistic, Multinomial, SmoothedHinge, Squared
 from edgewise.sklearn.base import MAX_ITER, METHOD, TOL
 from edgewise.sklearn.classifiers import Voting
 from edgewise.sklearn.frame import Frame

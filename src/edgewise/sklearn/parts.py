@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from edgewise.block import Block, Links
-from edgewise.central import slopes
-from edgewise.losses import Logistic, Multinomial, SmoothedHinge
-from edgewise.problem import Problem
-from edgewise.pytree import pytree
-from edgewise.rows import make_rows
+from edgewise.backend.pytree import pytree
+from edgewise.centralised.smooth_part import slopes
+from edgewise.problem.block import Block, Links
+from edgewise.problem.losses import Logistic, Multinomial, SmoothedHinge
+from edgewise.problem.problem import Problem
+from edgewise.problem.rows import make_rows
 
 SMALL = 1 << 14  # numbers in X up to which a fit costs less than compiling a program for it
 LEAST_ROWS, LEAST_OWN = 256, 16  # rows that small data are padded to, and those that a node visits

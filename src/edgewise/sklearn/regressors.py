@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from edgewise.losses import Squared
+from edgewise.problem.losses import Squared
 from edgewise.sklearn.base import MAX_ITER, METHOD, TOL, Decentralized, require
 
 

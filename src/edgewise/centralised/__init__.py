@@ -1,0 +1,1 @@
+"""The centralised answer, which every run is measured against."""

@@ -1,0 +1,108 @@
+"""edgewise methods and edgewise doctor"""
+
+import importlib.metadata
+import os
+import platform
+import re
+from typing import Any
+
+import jax
+from rich import box
+from rich.table import Table
+
+import edgewise as ew
+from edgewise import __version__
+from edgewise.backend.cache import folder
+from edgewise.cli.options import ListOptions
+from edgewise.cli.shell import output, print_json
+from edgewise.methods import make
+from edgewise.running.checks import precision
+
+PACKAGE_OF = re.compile(r"([\w.-]+).*extra == ['\"]([\w.-]+)['\"]")
+
+
+def methods(o: ListOptions) -> None:
+    """What there is, what each needs, and when to take it."""
+    rows = {name: needs(make(name)) | {"advice": line} for name, line in ew.methods().items()}
+    told = "[bold]heals[/]: exact under faults; [bold]vectors[/]: sent an edge and round"
+    table = Table(caption=told, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in ("method", "penalty", "exact", "heals", "vectors", "advice"):
+        table.add_column(column, no_wrap=column != "advice")
+    for name, row in rows.items():
+        kept = (row[k] for k in ("penalty", "exact", "heals", "vectors_a_round", "advice"))
+        table.add_row(name, *(said(value) for value in kept))
+    output(o).print(table)
+    if o.json:
+        print_json(rows)
+
+
+def needs(method: Any) -> dict[str, Any]:
+    deep = getattr(method, "depth", 1) is None  # as many rounds a step as the graph asks for
+    return {
+        "penalty": bool(getattr(method, "takes_penalty", True)),
+        "vectors_a_round": len(method.hears),
+        "rounds_a_step": None if deep else len(method.phases),
+        "exact": exactness(method),
+        "heals": bool(method.heals) or hasattr(method, "form"),
+        "steps": "+".join(getattr(method, "tunes", ("eta",))),
+    }
+
+
+def exactness(method: Any) -> str:
+    """Where it ends: at the optimum, slowly, near it, or at a floor."""
+    gradient = getattr(method, "gradient", None)
+    if isinstance(method, ew.DCS):
+        return "slowly"
+    if isinstance(method, ew.DGD) or isinstance(gradient, ew.SGD):
+        return "no"
+    differences = isinstance(getattr(gradient, "oracle", None), ew.FiniteDifference)
+    return "to 1e-7" if differences else "yes"
+
+
+def said(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "by graph" if value is None else str(value)
+
+
+def doctor(o: ListOptions) -> None:
+    """Versions, devices and precision, and what is missing for which extra."""
+    required: list[str] = []
+    extras: dict[str, list[str]] = {}
+    for line in importlib.metadata.requires("edgewise") or []:
+        found = PACKAGE_OF.match(line)
+        if found:
+            extras.setdefault(found[2], []).append(found[1])
+        else:
+            required.append(re.split(r"[^\w.-]", line)[0])
+    missing = {e: [p for p in packages if not version(p)] for e, packages in extras.items()}
+    devices = [str(d) for d in jax.devices()]
+    facts = {
+        "edgewise": __version__,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "devices": devices,
+        "precision": str(precision(None)),
+        "cache": str(folder()),
+        "packages": {p: version(p) for p in sorted({*required, "jaxlib"})},
+        "extras": {e: {"missing": lacking} for e, lacking in missing.items()},
+    }
+    table = Table(show_header=False)
+    for name in ("edgewise", "python", "system", "precision", "cache"):
+        table.add_row(name.replace("_", " "), str(facts[name]))
+    table.add_row("devices", ", ".join(devices))
+    for package in sorted({*required, "jaxlib"}):
+        table.add_row(package, version(package) or "[red]missing[/]")
+    for extra, lacking in missing.items():
+        ask = f"pip install {' '.join(lacking)}" if lacking else "complete"
+        table.add_row(f"extra {extra}", ask)
+    output(o).print(table)
+    if o.json:
+        print_json(facts)
+
+
+def version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,175 @@
+"""The simulated network with faults: the last message heard along each edge is kept."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from edgewise.backend.pytree import pytree
+from edgewise.engines.wires import Perfect
+from edgewise.gradients.memory import coin
+from edgewise.problem.block import Block, match
+
+
+class Mail(NamedTuple):
+    """What is under way and what has arrived; edges as their receiving ends see them."""
+
+    heard: tuple[Array, ...]  # (e, n) a vector sent each: the last one that came
+    stamp: Array  # (e,) the round that it was sent in
+    fresh: Array  # (v,) whether a node has something new to send
+    asleep: Array  # (v,)
+    cut: Array  # (e,) whether messages get lost
+    flight: Any  # (delay + 1, e, n) a vector sent each, by the round they were sent in; or None
+    due: Any  # (delay + 1, e) the round that they arrive in, -1: never; or None
+    held: Any  # what receivers hold of the last but one and the last message, where changes are
+    # sent, or None. Changes from the last but one: messages of the edge form end up going to and
+    # fro, m_ij(t+1) = m_ij(t-1) + 2 rho (x_i - x_j)
+    sent: Array  # () messages so far, over directed edges
+    round: Array  # ()
+
+
+class Spells(NamedTuple):
+    """Probabilities that something is off in a round."""
+
+    begin: Any  # after a round in which it was not
+    last: Any  # after one in which it was
+
+    def off(self, before: Array, words: Array) -> Array:
+        return coin(words, jnp.where(before, self.last, self.begin))
+
+
+class Chances(NamedTuple):
+    cut: Spells
+    sleep: Spells  # (v,)
+
+
+@pytree("delay", "sleeps", "drops", "bits", "kept", "feedback")
+class Faulty:
+    wires: Perfect
+    owner: Any  # (e,)
+    node_of: Any  # (N,) whose sample it is
+    alive: Any  # (e,) both ends are present
+    up: Any  # (e,) the link is not down
+    present: Any  # (v,)
+    chances: Chances
+    key: Any  # as plain words, so that it can be saved
+    delay: int
+    sleeps: bool  # whether anybody ever does not step
+    drops: bool
+    bits: int | None
+    kept: int | None  # numbers of a message that are sent
+    feedback: bool
+
+    def deliver(
+        self, method: Any, p: Block, outbox: tuple[Array, ...], mail: Mail, luck: Array
+    ) -> tuple[tuple[Array, ...], Mail]:
+        """A round of messages; luck (e, 2) are random words."""
+        sending = mail.fresh[self.wires.other] & self.alive
+        cut = mail.cut
+        if self.drops:
+            cut = self.chances.cut.off(mail.cut, luck[:, 0])
+        arriving = sending & self.up & ~cut
+        outbox, held = self.compressed(method.hears, outbox, mail)
+        coming = tuple(map(self.across, method.hears, outbox))
+        mail = mail._replace(cut=cut, held=held, sent=mail.sent + sending.sum())
+        if self.delay:
+            mail = self.delayed(coming, arriving, mail, luck[:, 1])
+        else:
+            new = arriving[:, None]
+            heard = tuple(jnp.where(new, c, h) for c, h in zip(coming, mail.heard, strict=True))
+            mail = mail._replace(heard=heard)
+        return self.inbox(method, p, outbox, mail.heard), mail
+
+    def across(self, kind: str, out: Array) -> Array:
+        """(e, n) what each edge's far end says, seen from its owner."""
+        return out[self.wires.reverse if kind == "each" else self.wires.other]
+
+    def inbox(
+        self, method: Any, p: Block, outbox: tuple[Array, ...], heard: tuple[Array, ...]
+    ) -> tuple[Array, ...]:
+        here = self.alive[:, None]
+        return tuple(
+            jnp.where(here, h, 0) if kind == "each" else p.links.pull(kind, own, h)
+            for kind, own, h in zip(method.hears, outbox, heard, strict=True)
+        )
+
+    def delayed(self, coming: tuple[Array, ...], arriving: Array, mail: Mail, luck: Array) -> Mail:
+        slots = self.delay + 1
+        late = ((luck.astype(jnp.uint64) * slots) >> 32).astype(mail.round.dtype)
+        slot = mail.round % slots
+        due = mail.due.at[slot].set(jnp.where(arriving, mail.round + late, -1))
+        flight = tuple(f.at[slot].set(c) for f, c in zip(mail.flight, coming, strict=True))
+        ages = (mail.round - jnp.arange(slots)) % slots  # rounds since each slot was filled
+        landed = jnp.where(due == mail.round, mail.round - ages[:, None], -1)  # sent in which round
+        newest = landed.max(0)
+        here = newest > mail.stamp
+        from_slot = newest % slots
+        edges = jnp.arange(len(here))
+        heard = tuple(
+            jnp.where(here[:, None], f[from_slot, edges], h)
+            for f, h in zip(flight, mail.heard, strict=True)
+        )
+        stamp = jnp.where(here, newest, mail.stamp)
+        return mail._replace(heard=heard, stamp=stamp, flight=flight, due=due)
+
+    def awake(self, mail: Mail, luck: Array) -> tuple[Array, Mail]:
+        """(v,) who steps in this round; luck (v,) random words."""
+        asleep = self.chances.sleep.off(mail.asleep, luck)
+        awake = self.present & ~asleep
+        return awake, mail._replace(asleep=asleep, fresh=awake)
+
+    def kept_by(self, who: Array, new: Any, old: Any) -> Any:
+        """`new` at the nodes `who` and `old` at the others, in arrays that lead with nodes, with
+        their samples, or are scalars."""
+        sizes = {self.node_of.shape[0]: who[self.node_of], who.shape[0]: who}
+
+        def choose(a: Array, b: Array) -> Array:
+            return jnp.where(match(sizes[a.shape[0]], a), a, b) if a.ndim else a
+
+        return jax.tree.map(choose, new, old)
+
+    def kept_outbox(self, hears: tuple[str, ...], who: Array, new: Any, old: Any) -> Any:
+        rows = (who[self.owner] if kind == "each" else who for kind in hears)
+        return tuple(jnp.where(r[:, None], a, b) for r, a, b in zip(rows, new, old, strict=True))
+
+    # --- compression -----------------------------------------------------------------------------
+
+    def compressed(
+        self, hears: tuple[str, ...], outbox: tuple[Array, ...], mail: Mail
+    ) -> tuple[tuple[Array, ...], Any]:
+        """What receivers will hold of the outbox, and the same to send changes of."""
+        if self.bits is None and self.kept is None:
+            return outbox, None
+        key = jax.random.fold_in(jax.random.wrap_key_data(self.key), mail.round)
+        if not self.feedback:
+            return tuple(self.squeeze(out, key) for out in outbox), None
+        before, last = mail.held
+        parts = zip(before, outbox, strict=True)
+        sent = tuple(h + self.squeeze(out - h, key) for h, out in parts)
+        now = self.kept_outbox(hears, mail.fresh, sent, last)
+        return now, (self.kept_outbox(hears, mail.fresh, last, before), now)
+
+    def squeeze(self, rows: Array, key: Array) -> Array:
+        if self.kept is not None:
+            rows = jnp.where(jnp.abs(rows) >= least_of(jnp.abs(rows), self.kept), rows, 0)
+        if self.bits is not None:
+            levels = 2.0 ** (self.bits - 1) - 1
+            unit = jnp.abs(rows).max(1, keepdims=True) / levels
+            up = jax.random.uniform(key, rows.shape, rows.dtype)
+            rows = jnp.floor(rows / jnp.where(unit > 0, unit, 1) + up) * unit
+        return rows
+
+
+def least_of(sizes: Array, kept: int) -> Array:
+    """(v, 1) a bound that the `kept` largest of each row are not below, and no others, by halving:
+    `lax.top_k` is slow on a CPU."""
+
+    def halve(_: Array, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = bounds
+        middle = (low + high) / 2
+        many = (sizes >= middle).sum(1, keepdims=True) > kept
+        return jnp.where(many, middle, low), jnp.where(many, high, middle)
+
+    top = sizes.max(1, keepdims=True)
+    return lax.fori_loop(0, jnp.finfo(sizes.dtype).nmant, halve, (jnp.zeros_like(top), top))[1]

@@ -1,0 +1,244 @@
+"""The ranks of an MPI job: how vectors go between them, and how they stay of one mind."""
+
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from edgewise.data.shards import aligned_empty
+from edgewise.engines.rank_share import Lists, Share, partition
+from edgewise.errors import DataError, EdgewiseError, InputError
+from edgewise.graph.graph import Graph
+
+T = TypeVar("T")
+
+SPIN = 1e-4  # seconds to ask without a break
+NAP = 5e-5  # between two questions after that, so that waiting ranks leave the cores alone
+PATIENCE = 5.0  # seconds in which all ranks run into an error that is everybody's
+TEXT = 1500  # bytes of a message that ranks tell each other
+
+
+class MPI:
+    """The ranks of an MPI job as the engine of a run: `solve(..., engine=MPI())`, by every rank.
+
+    comm       an mpi4py communicator; default: all ranks of the job
+    partition  which rank has which nodes: "metis" (few edges cross, samples are balanced),
+               "contiguous" (equal stretches), or one rank per node
+    """
+
+    def __init__(self, comm: Any = None, partition: Any = "metis") -> None:
+        self.mpi = require_mpi()
+        given = self.mpi.COMM_WORLD if comm is None else comm
+        self.comm, self.alarm = given.Dup(), given.Dup()
+        self.rank, self.ranks = int(self.comm.rank), int(self.comm.size)
+        self.partition = partition
+        self.known: Any = None  # problem, graph, and what `part` made of them
+        # A program runs in the thread that calls it: handing it over costs more than many a round.
+        jax.config.update("jax_cpu_enable_async_dispatch", False)
+        self.take_cores()
+
+    def take_cores(self) -> None:
+        """A share of the host's cores for each of its ranks, unless the launcher saw to that: else
+        the threads of all ranks run after the same cores."""
+        if not hasattr(os, "sched_getaffinity"):  # not on macOS
+            return
+        here = self.comm.Split_type(self.mpi.COMM_TYPE_SHARED)
+        cores, mine, ranks = sorted(os.sched_getaffinity(0)), here.rank, here.size
+        here.Free()
+        if ranks > 1 and len(cores) == os.cpu_count():
+            first, end = mine * len(cores) // ranks, (mine + 1) * len(cores) // ranks
+            os.sched_setaffinity(0, cores[first : max(end, first + 1)])
+
+    def __repr__(self) -> str:
+        return f"MPI(rank {self.rank} of {self.ranks})"
+
+    def part(self, problem: Any, graph: Graph) -> tuple[Share, Any]:
+        """The share of this rank, and the problem of its nodes; kept, as it may have been read."""
+        if self.known is None or self.known[0] is not problem or self.known[1] is not graph:
+            home = partition(self.partition, graph, problem.counts, self.ranks)
+            self.finish([self.comm.Ibcast(home, 0)])  # as rank 0 worked it out
+            share = Share(graph, home, self.rank)
+            self.known = (problem, graph, share, self.agreed(lambda: problem.only(share.nodes)))
+        return self.known[2:]
+
+    # --- of one mind -----------------------------------------------------------------------------
+
+    def total(self, sums: dict[str, Any]) -> dict[str, np.ndarray]:
+        """The sums of all ranks, added up."""
+        mine = {k: np.array(a, np.float64) for k, a in sums.items()}
+        flat = np.concatenate([a.ravel() for a in mine.values()])
+        self.finish([self.comm.Iallreduce(self.mpi.IN_PLACE, flat)])
+        ends = np.cumsum([a.size for a in mine.values()])
+        parts = np.split(flat, ends[:-1])
+        return {k: p.reshape(a.shape) for (k, a), p in zip(mine.items(), parts, strict=True)}
+
+    def largest(self, number: float) -> float:
+        out = np.array([number])
+        self.finish([self.comm.Iallreduce(self.mpi.IN_PLACE, out, op=self.mpi.MAX)])
+        return float(out[0])
+
+    def gather(self, share: Share, own: np.ndarray) -> np.ndarray:
+        """(v, ...) numbers of a rank's nodes -> (V, ...) of all, at every rank."""
+        nodes = share.everybody
+        sizes = [len(ids) for ids in nodes]
+        own = np.ascontiguousarray(own)
+        out = np.empty((sum(sizes), *own.shape[1:]), own.dtype)
+        width = own.size // max(len(own), 1)
+        counts = [width * size for size in sizes]
+        self.finish([self.comm.Iallgatherv(own, [out, counts])])
+        whole = np.empty_like(out)
+        whole[np.concatenate(nodes)] = out
+        return whole
+
+    def gather_at_first(self, share: Share, own: np.ndarray) -> np.ndarray:
+        """As `gather`, but rank 0 alone gets it: the others keep their own."""
+        nodes = share.everybody
+        own = np.ascontiguousarray(own)
+        if self.rank:
+            self.finish([self.comm.Isend(own, 0)])
+            return own
+        whole = np.empty((sum(map(len, nodes)), *own.shape[1:]), own.dtype)
+        whole[nodes[0]] = own
+        for rank, ids in enumerate(nodes[1:], 1):
+            part = np.empty((len(ids), *own.shape[1:]), own.dtype)
+            self.finish([self.comm.Irecv(part, rank)])
+            whole[ids] = part
+        return whole
+
+    def agreed(self, do: Callable[[], T]) -> T:
+        """What `do` comes to. If it fails at any rank, all ranks raise, and say where and why."""
+        made: list[T] = []
+        said = ""
+        try:
+            made.append(do())
+        except (EdgewiseError, OSError) as error:
+            said = str(error)
+        text = as_bytes(said)
+        every = np.empty((self.ranks, TEXT), np.uint8)
+        self.finish([self.comm.Iallgather(text, every)])
+        failed = np.flatnonzero(every.any(1))
+        if len(failed):
+            first = as_text(every[failed[0]])
+            more = f" (and {len(failed) - 1} more ranks failed)" if len(failed) > 1 else ""
+            raise DataError(f"rank {failed[0]}: {first}{more}")
+        return made[0]
+
+    def tell(self, text: str) -> str:
+        """What rank 0 says."""
+        said = as_bytes(text)
+        self.finish([self.comm.Ibcast(said, 0)])
+        return as_text(said)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Either all ranks leave by an exception, or none does: an error of one rank alone ends the
+        job, as the others would wait for it for ever."""
+        try:
+            yield
+        except BaseException as error:
+            if self.ranks > 1 and not self.everybody():
+                ours = isinstance(error, EdgewiseError | OSError | KeyboardInterrupt)
+                if not ours:
+                    traceback.print_exc()
+                what = str(error) if ours else f"{type(error).__name__}: {error}"
+                print(f"rank {self.rank} failed, all stop: {what}", file=sys.stderr, flush=True)
+                self.comm.Abort(1)
+            raise
+
+    def everybody(self) -> bool:
+        """Whether all ranks come here within a while."""
+        here, began = self.alarm.Ibarrier(), time.monotonic()
+        while not here.Test():
+            if time.monotonic() - began > PATIENCE:
+                return False
+            time.sleep(NAP)
+        return True
+
+    def finish(self, requests: Sequence[Any]) -> None:
+        """Wait without burning a core that another rank may need."""
+        done, began = self.mpi.Request.Testall, time.perf_counter()
+        while not done(requests):
+            if time.perf_counter() - began < SPIN:
+                os.sched_yield()
+            else:
+                time.sleep(NAP)
+
+
+class Post:
+    """Vectors between the ranks of neighbours, straight from and to the memory of arrays.
+
+    Non-blocking messages between two ranks: neighbourhood collectives were no faster on the whole
+    (benchmarks/mpi.py), and take a copy where a rank sends several kinds of vectors.
+    """
+
+    def __init__(self, engine: MPI, lists: Sequence[Lists], size: int, dtype: Any) -> None:
+        self.finish, self.lists = engine.finish, lists
+        ranks = sorted({rank for kind in lists for rank, _ in kind.to})
+        self.comm = engine.comm.Create_dist_graph_adjacent(ranks, ranks, reorder=False)
+        buffers = [aligned_empty((kind.coming, size), dtype) for kind in lists]
+        self.receive = [
+            (buffers[k][part], rank, k)
+            for k, kind in enumerate(lists)
+            for rank, part in stretches(kind.come)
+        ]
+        self.send = [
+            (k, rank, part) for k, kind in enumerate(lists) for rank, part in stretches(kind.to)
+        ]
+        # On a CPU these are the buffers themselves, written to only when no program that reads them
+        # is under way; elsewhere copies.
+        self.in_place = jax.default_backend() == "cpu"
+        self.buffers = buffers
+        self.came: tuple[Array, ...] = tuple(
+            map(jnp.from_dlpack if self.in_place else jnp.asarray, buffers)
+        )
+
+    def exchange(self, leaving: Sequence[Array]) -> tuple[Array, ...]:
+        """Send what leaves, and return what came; the next exchange overwrites it."""
+        out = [np.asarray(a) for a in leaving]  # waits until they are there; no copy
+        requests = [self.comm.Irecv(buffer, rank, tag) for buffer, rank, tag in self.receive]
+        requests += [self.comm.Isend(out[k][part], rank, k) for k, rank, part in self.send]
+        self.finish(requests)
+        if not self.in_place:
+            self.came = tuple(map(jnp.asarray, self.buffers))
+        return self.came
+
+    @property
+    def vectors(self) -> int:
+        """That this rank sends in a round."""
+        return sum(count for kind in self.lists for _, count in kind.to)
+
+    def close(self) -> None:
+        self.comm.Free()
+
+
+def as_bytes(text: str) -> np.ndarray:
+    return np.frombuffer(text.encode()[:TEXT].ljust(TEXT, b"\0"), np.uint8).copy()
+
+
+def as_text(said: np.ndarray) -> str:
+    return said.tobytes().rstrip(b"\0").decode(errors="replace")
+
+
+def stretches(counts: list[tuple[int, int]]) -> list[tuple[int, slice]]:
+    ends = np.cumsum([count for _, count in counts], dtype=int).tolist()
+    return [
+        (rank, slice(end - count, end)) for (rank, count), end in zip(counts, ends, strict=True)
+    ]
+
+
+def require_mpi() -> Any:
+    try:
+        from mpi4py import MPI as mpi
+    except ImportError as missing:
+        raise InputError(
+            f"engine MPI needs mpi4py and an MPI library ({missing}): pip install 'edgewise[mpi]'"
+        ) from None
+    return mpi

@@ -1,0 +1,97 @@
+"""Rounds of our own making: on a CPU compiled by Numba, where it is installed, on a GPU by Triton.
+
+XLA makes many passes over the state in a round, each from the cache to the core and back, or each a
+kernel to be launched. These rounds make one. They are an optional copy of what
+`methods.primal_dual` says, for the commonest problems, held to it by the tests; everything else,
+and every machine without Numba or such a GPU, runs that. Set EDGEWISE_NATIVE=0 to have it so.
+"""
+
+import logging
+import os
+import re
+from importlib.util import find_spec
+from typing import Any
+
+import jax
+import numpy as np
+
+from edgewise.engines.native.soft import soft_penalties
+from edgewise.engines.simulator import Simulator
+from edgewise.errors import EdgewiseError
+from edgewise.gradients.memory import Sampled
+from edgewise.graph.graph import Graph
+from edgewise.methods.primal_dual import PrimalDual
+from edgewise.problem.losses import Huber, Logistic, SmoothedHinge, Squared
+
+log = logging.getLogger(__name__)
+
+LEAST_COLUMNS = 256  # a call costs a few microseconds: below this XLA's own program is as fast
+MOST_NUMBERS = 1 << 31  # of the data: a kernel's offsets have 32 bits
+MOST_NODES = 1024  # a stretch of columns of all nodes has to stay in the cache
+
+
+def simulator(problem: Any, graph: Graph, method: Any, seed: int, dtype: Any) -> Simulator:
+    """The fastest there is for this problem and method, here."""
+    if fits_gpu(problem):
+        from edgewise.engines.native.gpu import GpuSimulator
+
+        return GpuSimulator(problem, graph, method, seed, dtype)
+    if not fits(problem, method):
+        return Simulator(problem, graph, method, seed, dtype)
+    try:
+        from edgewise.engines.native.rounds import NativeSimulator
+
+        made = NativeSimulator(problem, graph, method, seed, dtype)
+        made.tasks()
+        return made
+    except EdgewiseError:
+        raise
+    except (
+        Exception
+    ) as error:  # Numba is too old, or for another NumPy, or has nowhere to keep things
+        log.warning("no compiled rounds, the plain ones run: %s: %s", type(error).__name__, error)
+        return Simulator(problem, graph, method, seed, dtype)
+
+
+def fits_gpu(problem: Any) -> bool:
+    """Whether there are kernels for this problem's passes, and a GPU that can run them."""
+    rows = getattr(problem.shards, "X", None)
+    return bool(
+        type(problem.loss) in (Logistic, Squared, Huber, SmoothedHinge)
+        and not problem.intercept
+        and isinstance(rows, np.ndarray)
+        and rows.dtype in (np.float32, np.float64)
+        and rows.size < MOST_NUMBERS
+        and problem.stream is None
+        and jax.default_backend() == "gpu"
+        and has_triton(jax.devices()[0])
+        and find_spec("jax.experimental.pallas.triton") is not None  # deprecated since jax 0.11
+        and os.environ.get("EDGEWISE_NATIVE", "1") != "0"
+    )
+
+
+def has_triton(device: Any) -> bool:
+    """Whether Triton, which compiles the kernels, knows the device: NVIDIA's since 2020."""
+    number = re.fullmatch(r"(\d+)\.\d+", str(getattr(device, "compute_capability", "")))
+    return number is not None and int(number[1]) >= 8
+
+
+def fits(problem: Any, method: Any) -> bool:
+    """Whether compiled rounds can run this, here."""
+    rows = getattr(problem.shards, "X", None)
+    return bool(
+        problem.size >= LEAST_COLUMNS
+        and problem.nodes <= MOST_NODES
+        and type(method) is PrimalDual
+        and isinstance(method.gradient, Sampled)
+        and problem.loss.linear
+        and problem.loss.outputs == 1
+        and not problem.intercept
+        and soft_penalties(problem)
+        and isinstance(rows, np.ndarray)
+        and rows.dtype in (np.float32, np.float64)
+        and problem.stream is None
+        and jax.default_backend() == "cpu"
+        and os.environ.get("EDGEWISE_NATIVE", "1") != "0"
+        and find_spec("numba") is not None
+    )

@@ -1,0 +1,119 @@
+"""A graph as arrays: the links that nodes know, and the wires that only a simulator has."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.sparse as sp
+from jax import Array
+from scipy.sparse.linalg import splu
+
+from edgewise.backend.no_inline import solid
+from edgewise.graph.graph import Graph
+from edgewise.problem.block import Links
+
+MOST_SLOTS = 64  # nodes with more neighbours than this are summed edge by edge
+
+
+@solid
+def pull_slots(own: Array, pool: Array, neighbours: Array, weights: Array) -> Array:
+    """(v, n) pulls; neighbours are rows of the pool."""
+    total = jnp.zeros_like(own)
+    for s in range(neighbours.shape[1]):
+        heard = pool.at[neighbours[:, s]].get(mode="promise_in_bounds")
+        total = total + weights[:, s, None] * (heard - own)
+    return total
+
+
+@solid
+def pull_edges(own: Array, owner: Array, other: Array, weight: Array) -> Array:
+    parts = weight[:, None] * (own[other] - own[owner])
+    return jax.ops.segment_sum(parts, owner, own.shape[0], indices_are_sorted=True)
+
+
+@solid
+def swap(messages: Array, reverse: Array) -> Array:
+    return messages.at[reverse].get(mode="promise_in_bounds")
+
+
+class Perfect(NamedTuple):
+    """Every message arrives, in order: nothing is kept between rounds."""
+
+    other: Any  # (e,) the node at the far end
+    reverse: Any  # (e,) the same edge the other way
+    neighbours: Any  # (V, d) the far ends again, a padded row per node; None where that is wasteful
+
+    def deliver(
+        self, hears: tuple[str, ...], links: Links, outbox: tuple[Array, ...]
+    ) -> tuple[Array, ...]:
+        return tuple(self.one(k, links, sent) for k, sent in zip(hears, outbox, strict=True))
+
+    def one(self, kind: str, links: Links, sent: Array) -> Array:
+        return hear(self, kind, links, sent, sent)
+
+
+def hear(wires: Any, kind: str, links: Links, sent: Array, pool: Array) -> Array:
+    """What nodes hear of a kind. Far ends are rows of the pool, which begins with what was sent
+    here."""
+    if kind == "each":
+        return swap(pool, wires.reverse)
+    weight = getattr(links, kind)
+    if wires.neighbours is None:
+        return pull_edges(pool, links.owner, wires.other, weight)[: sent.shape[0]]
+    return pull_slots(sent, pool, wires.neighbours, links.row(kind))
+
+
+def connect(graph: Graph, weights: dict[str, np.ndarray], dtype: Any) -> tuple[Links, Perfect]:
+    """The links and the wires of a whole graph; `weights` are per undirected edge."""
+    d = graph.directed
+    links = links_of(d.owner, d.edge, graph.nodes, weights, dtype)
+    neighbours = None if links.slots is None else by_slots(links.slots, d.other)
+    wires = Perfect(d.other.astype(np.int32), d.reverse.astype(np.int32), neighbours)
+    return jax.tree.map(jnp.asarray, (links, wires))
+
+
+def links_of(
+    owner: np.ndarray, edge: np.ndarray, nodes: int, weights: dict[str, np.ndarray], dtype: Any
+) -> Links:
+    """Of directed edges in the order of their owners, each one way of an undirected edge."""
+    both = {k: np.asarray(w)[edge].astype(dtype) for k, w in weights.items()}
+    total = None
+    if "rho" in weights:
+        total = np.bincount(owner, weights["rho"][edge], nodes).astype(dtype)[:, None]
+    slots = slots_of(owner, nodes)
+    return Links(owner.astype(np.int32), both.get("rho"), both.get("mixing"), total, slots)
+
+
+def slots_of(owner: np.ndarray, nodes: int) -> np.ndarray | None:
+    """(nodes, d) the edges of each node, padded with their number; None where one has too many."""
+    widest = int(np.bincount(owner, minlength=nodes).max(initial=0))
+    if not 0 < widest <= MOST_SLOTS:
+        return None
+    slots = np.full((nodes, widest), len(owner), np.int32)
+    slots[owner, np.arange(len(owner)) - np.searchsorted(owner, owner)] = np.arange(len(owner))
+    return slots
+
+
+def by_slots(slots: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """(nodes, d) the far ends, the node itself where it has no more."""
+    itself = np.broadcast_to(np.arange(len(slots))[:, None], slots.shape)
+    return np.where(slots < len(other), np.append(other, 0)[slots], itself).astype(np.int32)
+
+
+def edge_duals(graph: Graph, duals: np.ndarray) -> np.ndarray:
+    """(2E, n) antisymmetric duals of least norm that add up to the given sums at every node: a
+    flow, from the graph's Laplacian."""
+    i, j = graph.edges.T
+    E = len(i)
+    incidence = sp.csr_array(
+        (np.r_[np.ones(E), -np.ones(E)], (np.r_[i, j], np.r_[np.arange(E), np.arange(E)])),
+        shape=(graph.nodes, E),
+    )
+    ground = (incidence @ incidence.T).tocsc()[1:, 1:]  # node 0 at potential zero
+    potential = np.zeros_like(duals)
+    if graph.nodes > 1:
+        potential[1:] = splu(ground).solve(np.ascontiguousarray(duals[1:]))
+    flow = incidence.T @ potential
+    d = graph.directed
+    return np.asarray(np.where(d.owner < d.other, 1.0, -1.0)[:, None] * flow[d.edge])

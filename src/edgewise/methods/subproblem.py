@@ -1,0 +1,69 @@
+"""What the methods share that solve a problem of their own at every node and round."""
+
+from typing import TYPE_CHECKING, Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from edgewise.methods.steps import KAPPA, dual_weights
+from edgewise.problem.block import Block
+
+if TYPE_CHECKING:
+    from edgewise.graph.graph import Graph
+    from edgewise.problem.problem import Problem
+
+LEAST_RATIO = 1e-6  # of strong convexity to smoothness: below it momentum would hardly die down
+ASSUMED_RATIO = 1e-2  # the same, for the weights, of losses with less ridge than that or none
+
+
+def local_argmin(
+    p: Block, X: Array, eta: Array, D: Array, U: Array, tol: Array, most: int
+) -> tuple[Array, Array]:
+    """(v, n) argmin_x f_i(x) + h_i(x) - <U_i, x> + (D_i/2) |x|^2, and (v,) oracle calls.
+
+    Proximal gradient steps from X of length t = 1 / (1/eta + D), eta at most 1 / L_i, with
+    Nesterov's momentum for strongly convex functions, all nodes side by side. A step that moves
+    its point by s ends with a subgradient of at most 2 s / t, so the minimiser is within
+    2 s / (t mu), mu being D and the ridge, if that applies to all coordinates. A node stops, and
+    asks for no more gradients, when this is at most tol times the way it has come from X, so that
+    errors shrink as the outer method settles; or at rounding; or after `most` steps.
+    """
+    t = 1 / (1 / eta + D)
+    mu = D + p.loss.ridge if p.mask is None else D
+    root = jnp.sqrt(jnp.maximum(t * mu, LEAST_RATIO))
+    momentum = (1 - root) / (1 + root)
+    rounding = 4 * jnp.finfo(X.dtype).eps
+
+    def busy(carry: Any) -> Array:
+        taken, *_, left, _ = carry
+        return (taken < most) & left.any()
+
+    def descend(carry: Any) -> Any:
+        taken, Z, Y, G, left, calls = carry
+        G = p.refresh(None, G, Y, left)[1]
+        new = p.penalty.prox(Y - t * (G + p.ridge(Y) - U + D * Y), t)
+        moved = length(new - Y)
+        close = 2 * moved <= tol * t * mu * length(new - X)
+        close |= moved <= rounding * (length(new) + t * length(U))
+        Y = new + momentum * (new - Z)
+        Z = jnp.where(left[:, None], new, Z)
+        return taken + 1, Z, Y, G, left & ~close[:, 0], calls + jnp.where(left, p.counts, 0)
+
+    everyone, none = jnp.ones(X.shape[0], bool), jnp.zeros_like(p.counts)
+    start = (jnp.zeros((), jnp.int32), X, X, jnp.zeros_like(X), everyone, none)
+    _, Z, *_, calls = lax.while_loop(busy, descend, start)
+    return Z, calls
+
+
+def length(X: Array) -> Array:
+    return jnp.sqrt((X * X).sum(1, keepdims=True))
+
+
+def argmin_weights(rho: Any, factor: float, problem: "Problem", graph: "Graph") -> np.ndarray:
+    """(E,) as `dual_weights`, but "auto" is factor sqrt(s_i s_j / (d_i d_j)), s_i = sqrt(mu_i L_i):
+    with d edges of a kind they add factor s_i to a node's curvature. The two ends of an edge can
+    work it out by themselves. mu_i is the ridge, at least a hundredth of L_i."""
+    L = problem.smoothness.mean
+    mu = np.maximum(float(problem.loss.ridge), ASSUMED_RATIO * L)
+    return dual_weights(rho, KAPPA / (factor * np.sqrt(mu * L)), graph)

@@ -1,0 +1,1 @@
+"""What a peer is told before it starts."""

@@ -1,0 +1,229 @@
+"""What a peer knows before it starts: who it is, who its neighbours are, and what is to be fitted.
+
+[peer]         who it is and where it keeps things; its own penalty
+[[neighbour]]  one for each: its number, its address, and whether this peer dials
+[fit]          what all peers must agree on
+"""
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from edgewise.errors import InputError
+from edgewise.peers.config.rules import FIT, NEEDED, NEIGHBOUR, PEER, checked
+from edgewise.peers.transport import certificates
+from edgewise.running.run_folders import read_toml, toml
+
+PROTOCOL = 1
+METRICS = "127.0.0.1:0"
+PATHS = ("authority", "certificate", "key", "out")
+PATIENCE_WITH_FILES = 1.0  # seconds that a key and its certificate may take to be replaced
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    id: int
+    address: str
+    dial: bool  # whether this peer dials: by default the one with the lower number
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What all peers must agree on."""
+
+    method: str = "saga-pd"
+    set: tuple[str, ...] = ()
+    loss: str = "logistic"
+    ridge: float = 0.0
+    intercept: bool = False
+    classes: tuple[Any, ...] | None = None
+    features: int | None = None
+    rounds: int = 100_000
+    seconds: float | None = None
+    tol: float | None = None
+    seed: int = 0
+    eta: str | float | None = None
+    rho: str | float | None = None
+    dtype: str = "float64"
+    wire: str = "float64"
+    bits: int | None = None
+    veil: float = 0.0
+    mode: str = "tolerant"
+    patience: float = 1.0
+
+
+@dataclass(frozen=True)
+class PeerConfig:
+    path: Path
+    mesh: str
+    id: int
+    nodes: int
+    listen: str
+    neighbours: tuple[Neighbour, ...]
+    authority: Path
+    certificate: Path
+    key: Path
+    out: Path
+    fit: Fit = field(default_factory=Fit)
+    penalty: tuple[str, ...] = ()
+    checkpoint_every: int = 10
+    record_every: int = 10
+    drop_after: float = 3600.0
+    metrics: str | None = METRICS
+
+    def credentials(self) -> tuple[bytes, bytes, bytes]:
+        """Authority, key and certificate as they are now: they may be renewed while a peer runs.
+
+        Two files cannot be replaced at one moment, so they get a second to fit together.
+        """
+        patience = time.monotonic() + PATIENCE_WITH_FILES
+        while True:
+            authority, key, certificate = (
+                read_part(self, name) for name in ("authority", "key", "certificate")
+            )
+            wrong = misfit(self, authority, key, certificate)
+            if wrong is None:
+                return authority, key, certificate
+            if time.monotonic() > patience:
+                raise InputError(f"{self.path}: {wrong}")
+            time.sleep(0.05)
+
+    def agreed(self) -> dict[str, Any]:
+        """What neighbours compare field by field before they start, as JSON can hold it."""
+        fit = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self.fit).items()}
+        said = {"protocol": PROTOCOL, "mesh": self.mesh, **fit}
+        if self.fit.mode == "strict":  # what is sent is kept until its receiver has saved it
+            said["checkpoint_every"] = self.checkpoint_every
+        return said
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def load(path: str | Path) -> PeerConfig:
+    """A peer's configuration, with keys and certificates that it can run with now."""
+    config = read(path)
+    require_identity(config)
+    return config
+
+
+def read(path: str | Path) -> PeerConfig:
+    """The same where the keys need not be here, as in the folder of who set up the mesh."""
+    path = Path(path)
+    given = read_toml(path)
+    for table in given:
+        if table not in ("peer", "neighbour", "fit"):
+            raise InputError(f"{path}: {table} is unknown: there are peer, neighbour and fit")
+    peer = checked(given.get("peer", {}), PEER, str(path), "peer.", NEEDED)
+    peer |= {name: path.parent / peer[name] for name in PATHS}
+    fit = Fit(**checked(given.get("fit", {}), FIT, str(path), "fit."))
+    listed = given.get("neighbour", [])
+    if not isinstance(listed, list):
+        raise InputError(f"{path}: [neighbour] is one table: write [[neighbour]]")
+    neighbours = [neighbour_in(each, path, peer["id"]) for each in listed]
+    config = PeerConfig(path, neighbours=tuple(neighbours), fit=fit, **peer)
+    require_sound(config)
+    return config
+
+
+def neighbour_in(given: Any, path: Path, own: int) -> Neighbour:
+    values = checked(given, NEIGHBOUR, str(path), "neighbour.", ("id", "address"))
+    return Neighbour(**{"dial": own < values["id"], **values})
+
+
+def require_sound(config: PeerConfig) -> None:
+    ids, at = [n.id for n in config.neighbours], f"{config.path}: neighbour.id"
+    if config.id in ids:
+        raise InputError(f"{at} is {config.id}, which is this peer: leave it out")
+    for id in ids:
+        if ids.count(id) > 1:
+            raise InputError(f"{at} {id} is there {ids.count(id)} times: leave one")
+    if len(ids) >= config.nodes or (config.nodes > 1 and not ids):
+        raise InputError(
+            f"{config.path}: peer.nodes is {config.nodes} and there are {len(ids)} neighbours: "
+            "give the number of all peers, and one neighbour or more"
+        )
+
+
+def require_identity(config: PeerConfig) -> None:
+    """Raises InputError unless the files say that this is this peer, and nobody else can."""
+    if os.name == "posix" and config.key.exists() and config.key.stat().st_mode & 0o077:
+        raise InputError(
+            f"{config.path}: peer.key, {config.key}, can be read by others: chmod 600 it, or renew "
+            "it with `edgewise network renew` if somebody may have"
+        )
+    authority, _, certificate = config.credentials()
+    at, name = f"{config.path}: peer.certificate, {config.certificate},", own_name(config)
+    names = certificates.names_in(certificate)
+    if names != [name]:
+        raise InputError(f"{at} is of {', '.join(names) or 'nobody'}: give that of {name}")
+    if not certificates.is_signed_by(certificate, authority):
+        raise InputError(
+            f"{at} is not signed by peer.authority, {config.authority}: copy both again from where "
+            "`edgewise network` wrote them"
+        )
+    ends = certificates.expiry(certificate)
+    if ends <= datetime.now(UTC):
+        raise InputError(
+            f"{at} expired at {ends:%Y-%m-%d %H:%M} UTC: `edgewise network renew` makes a new one"
+        )
+
+
+def own_name(config: PeerConfig) -> str:
+    return certificates.name_of(config.mesh, config.id)
+
+
+def read_part(config: PeerConfig, name: str) -> bytes:
+    path: Path = getattr(config, name)
+    try:
+        return path.read_bytes()
+    except OSError as problem:
+        raise InputError(
+            f"{config.path}: peer.{name}, {path}, cannot be read ({problem.strerror}): copy it "
+            "from where `edgewise network` wrote it"
+        ) from None
+
+
+def misfit(config: PeerConfig, authority: bytes, key: bytes, certificate: bytes) -> str | None:
+    for name, parse, pem in (
+        ("authority", certificates.certificate_in, authority),
+        ("key", certificates.private_key, key),
+        ("certificate", certificates.certificate_in, certificate),
+    ):
+        try:
+            parse(pem)
+        except InputError as problem:
+            return f"peer.{name}, {getattr(config, name)}: {problem}"
+    if not certificates.is_pair(key, certificate):
+        return (
+            f"peer.key, {config.key}, is not the key of peer.certificate, {config.certificate}: "
+            "copy both again from where `edgewise network` wrote them"
+        )
+    return None
+
+
+# --- writing --------------------------------------------------------------------------------------
+
+
+def save(config: PeerConfig) -> None:
+    """To its own path, at one moment: the peer may be looking."""
+    base = config.path.parent
+    peer = {f.name: getattr(config, f.name) for f in fields(config)}
+    for name in ("path", "neighbours", "fit"):
+        del peer[name]
+    for name in PATHS:
+        inside = peer[name].is_relative_to(base)
+        peer[name] = str(peer[name].relative_to(base) if inside else peer[name])
+    peer["metrics"] = config.metrics or False
+    tables = [("[peer]", peer), *(("[[neighbour]]", asdict(n)) for n in config.neighbours)]
+    text = "\n".join(written(*table) for table in [*tables, ("[fit]", asdict(config.fit))])
+    certificates.replace_public(config.path, text.encode())
+
+
+def written(title: str, values: Mapping[str, Any]) -> str:
+    given = {key: value for key, value in values.items() if value is not None}
+    return "\n".join([title, *(f"{key} = {toml(value)}" for key, value in given.items()), ""])

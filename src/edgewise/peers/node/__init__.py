@@ -1,0 +1,1 @@
+"""One peer: its steps, its neighbours, when it ends, what it keeps."""

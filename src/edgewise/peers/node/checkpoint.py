@@ -1,0 +1,130 @@
+"""A peer's checkpoint: all that it needs to go on as if it had never stopped."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from edgewise.errors import CheckpointError
+from edgewise.peers.node.checkpoint_file import read
+from edgewise.peers.node.handshake import agreed
+from edgewise.peers.node.stepper import Facts, Pair
+from edgewise.peers.transport.frames import VECTORS, Frame
+
+if TYPE_CHECKING:
+    from edgewise.peers.node.peer import Peer
+
+FILE = "checkpoint.bin"
+
+
+def collect(peer: "Peer") -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Head and arrays. In strict mode what was sent and not yet saved by its receiver goes in too:
+    this peer may be the only one that still has it; what came is sent again. In tolerant mode the
+    last message that came is what there is of an edge."""
+    head = {
+        "mark": peer.mark,
+        "round": peer.round,
+        "seconds": peer.seconds(),
+        "calm": peer.calm,
+        "stop_at": peer.stop_at,
+        "residual": peer.residual,
+        "members": peer.members,
+        "pairs": {str(j): pair for j, pair in known_pairs(peer).items()},
+        "links": {
+            str(j): [link.saved, link.gone, link.calm, link.dropped]
+            for j, link in peer.links.items()
+        },
+    }
+    arrays = {f"leaf{k}": np.asarray(a) for k, a in enumerate(jax.tree.leaves(peer.carry))}
+    for other, link in peer.links.items():
+        for round, data in link.sent.items():
+            arrays[f"out.{other}.{round}"] = np.frombuffer(data, np.uint8)
+        if not link.strict:
+            arrays |= {f"in.{other}.{round}": frame.payload for round, frame in link.mail.items()}
+    return head, arrays
+
+
+def known_pairs(peer: "Peer") -> dict[int, Pair]:
+    """Of those that the steps are taken with, who may have left just now, and of all others met."""
+    met = {j: link.pair for j, link in peer.links.items()}
+    return peer.pairs | {j: pair for j, pair in met.items() if pair is not None}
+
+
+def mark_of(peer: "Peer") -> str:
+    """Of the fit, the data, and in strict mode the neighbours that a checkpoint is for."""
+    own = list(peer.own) if peer.strict else list(peer.own[1:])
+    around = sorted(peer.links) if peer.strict else []
+    known = json.dumps([agreed(peer), own, around, peer.config.penalty, digest(peer.problem)])
+    return hashlib.sha256(known.encode()).hexdigest()
+
+
+def digest(problem: Any) -> str:
+    """Of the data themselves."""
+    sum, X = hashlib.sha256(), problem.shards.X
+    parts = [X.data, X.indices, X.indptr] if hasattr(X, "indptr") else [X]
+    for part in (*parts, problem.labels):
+        sum.update(np.ascontiguousarray(part).data)
+    return sum.hexdigest()
+
+
+def remember(peer: "Peer") -> dict[str, np.ndarray] | None:
+    """Put the peer where the last checkpoint left off; its arrays, if there is one."""
+    peer.mark = mark_of(peer)
+    found = load(peer.config.out, peer.mark)
+    if found is None:
+        return None
+    head, arrays = found
+    peer.round = peer.saved = head["round"]
+    peer.before = head["seconds"]
+    peer.calm, peer.stop_at, peer.residual = head["calm"], head["stop_at"], head["residual"]
+    peer.members = head["members"]
+    peer.pairs = {int(j): Pair(*(Facts(*f) for f in pair)) for j, pair in head["pairs"].items()}
+    for other, link in peer.links.items():
+        link.need, link.pair = peer.round, peer.pairs.get(other)
+        known = head["links"].get(str(other), (0, False, 0, False))
+        link.saved, link.gone, link.calm, link.dropped = known
+    put_back(peer, arrays)
+    return arrays
+
+
+def load(folder: Path, mark: str) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
+    """Head and arrays of the checkpoint, if there is one; it must be of this very fit."""
+    path = folder / FILE
+    if not path.exists():
+        return None
+    try:
+        head, arrays = read(path)
+        same = head["mark"] == mark
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        raise CheckpointError(
+            f"{path} is no readable checkpoint ({problem}): delete it to start anew"
+        ) from problem
+    if not same:
+        raise CheckpointError(
+            f"{path} is of another fit (other data, method or seed; in strict mode also other "
+            "neighbours): delete it, or give another folder as out"
+        )
+    return head, arrays
+
+
+def put_back(peer: "Peer", arrays: dict[str, np.ndarray]) -> None:
+    """Messages, to their links; those of neighbours that have left are forgotten."""
+    for name, value in arrays.items():
+        kind, *where = name.split(".")
+        link = peer.links.get(int(where[0])) if where else None
+        if link is not None and kind == "out":
+            link.sent[int(where[1])] = value.tobytes()
+        elif link is not None:
+            link.mail[int(where[1])] = Frame(VECTORS, payload=value)
+
+
+def restored(carry: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """The carry of the checkpoint, in the form of a new one."""
+    leaves, tree = jax.tree.flatten(carry)
+    return jax.tree.unflatten(
+        tree, [jnp.array(arrays[f"leaf{k}"], copy=True) for k in range(len(leaves))]
+    )

@@ -1,0 +1,136 @@
+"""What a running peer tells Prometheus."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from edgewise.errors import InputError
+from edgewise.peers.config.addresses import host_of, port_of
+
+try:
+    from prometheus_client import CollectorRegistry, start_http_server
+    from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+    from prometheus_client.registry import Collector
+except ImportError as missing:
+    raise InputError(
+        f"metrics need prometheus-client ({missing}): pip install 'edgewise[peers]', or write "
+        "metrics = false"
+    ) from missing
+
+Told = tuple[type[CounterMetricFamily | GaugeMetricFamily], str, str, Callable[[Any], float]]
+
+OF_A_PEER: tuple[Told, ...] = (
+    (CounterMetricFamily, "rounds", "Rounds of the fit so far.", lambda peer: peer.round),
+    (
+        GaugeMetricFamily,
+        "residual",
+        "How far this peer is from where it would stay; infinite until it was looked at.",
+        lambda peer: peer.residual,
+    ),
+    (
+        CounterMetricFamily,
+        "refused",
+        "Streams of strangers with a certificate of this mesh's authority.",
+        lambda peer: peer.board.refused,
+    ),
+    (
+        CounterMetricFamily,
+        "failed_handshakes",
+        "Callers without a valid certificate of this mesh's authority.",
+        lambda peer: peer.handshakes(),
+    ),
+)
+OF_A_LINK: tuple[Told, ...] = (
+    (
+        GaugeMetricFamily,
+        "connected",
+        "1 while there is a stream, else 0.",
+        lambda link: link.connected,
+    ),
+    (
+        GaugeMetricFamily,
+        "silent_seconds",
+        "Since the neighbour was heard last.",
+        lambda link: time.monotonic() - link.heard_at,
+    ),
+    (
+        CounterMetricFamily,
+        "sent_bytes",
+        "To it, what TLS adds apart.",
+        lambda link: link.bytes_sent,
+    ),
+    (
+        CounterMetricFamily,
+        "heard_bytes",
+        "From it, what TLS adds apart.",
+        lambda link: link.bytes_heard,
+    ),
+    (
+        CounterMetricFamily,
+        "reconnects",
+        "Streams after the first.",
+        lambda link: max(link.streams - 1, 0),
+    ),
+    (
+        GaugeMetricFamily,
+        "stale_rounds",
+        "Steps taken with its last message since that came.",
+        lambda link: link.stale,
+    ),
+    (
+        CounterMetricFamily,
+        "garbage",
+        "Times it was cut off for what it sent.",
+        lambda link: link.garbage,
+    ),
+)
+
+
+class Metrics(Collector):
+    """The numbers of a peer at the moment they are asked for, over HTTP at `config.metrics`."""
+
+    def __init__(self, peer: Any) -> None:
+        self.peer = peer
+        self.server: Any = None
+
+    def open(self) -> int | None:
+        """The port, or None where the configuration wants no metrics."""
+        at = self.peer.config.metrics
+        if at is None:
+            return None
+        registry = CollectorRegistry()
+        registry.register(self)
+        try:
+            self.server, self.thread = start_http_server(
+                port_of(at), host_of(at).strip("[]"), registry
+            )
+        except OSError as problem:
+            raise InputError(
+                f"{self.peer.config.path}: nothing can listen at peer.metrics, {at} "
+                f"({problem.strerror}): give a port that is free, or port 0 for any"
+            ) from None
+        port: int = self.server.server_port
+        return port
+
+    def close(self) -> None:
+        if self.server is not None:
+            self.server.shutdown()
+            self.server.server_close()
+            self.thread.join()
+            self.server = None
+
+    def collect(self) -> Iterator[Metric]:
+        """Counts and links come into being when the fit begins; there is nothing to tell before."""
+        own, links = str(self.peer.config.id), getattr(self.peer, "links", None)
+        if links is None or getattr(self.peer, "residual", None) is None:
+            return
+        for kind, name, what, value in OF_A_PEER:
+            told = kind(f"edgewise_{name}", what, labels=["peer"])
+            told.add_metric([own], float(value(self.peer)))
+            yield told
+        around = list(links.items())
+        for kind, name, what, value in OF_A_LINK:
+            told = kind(f"edgewise_neighbour_{name}", what, labels=["peer", "neighbour"])
+            for other, link in around:
+                told.add_metric([own, str(other)], float(value(link)))
+            yield told

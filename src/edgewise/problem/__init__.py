@@ -1,0 +1,1 @@
+"""What is minimised: losses, penalties, samples of a block of nodes, smoothness."""

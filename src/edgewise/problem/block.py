@@ -1,0 +1,191 @@
+"""What a block of v nodes knows, and what its gradient estimators may ask.
+
+Every array leads with one of four axes, or is a scalar: nodes (v), samples (N, sorted by node),
+directed edges (e, sorted by the node that owns them), or models. A block is an argument of jit,
+never captured: data in a closure would become a compile-time constant.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from edgewise.problem.passes import Part, fold
+from edgewise.problem.passes import match as match
+from edgewise.problem.rows import Rows
+
+
+class Links(NamedTuple):
+    """The directed edges that leave the block's nodes, in the order of their owners."""
+
+    owner: Any  # (e,) row of the block that owns the edge
+    rho: Any  # (e,) dual weight, the same at both ends, or None
+    mixing: Any  # (e,) mixing weight, or None where no method needs one
+    total: Any  # (v, 1) sum of rho over a node's edges, or None
+    slots: Any  # (v, d) the node's edges, padded with e; None where degrees are too uneven for that
+    rows: Any = None  # weights (v, d) by slots, by kind, where they have been made ready
+
+    def ready(self, kinds: tuple[str, ...]) -> "Links":
+        """With rows of weights, for many rounds: a GPU would lay them out anew in each."""
+        pulls = [k for k in kinds if k != "each" and self.slots is not None]
+        return self._replace(rows={k: self.row(k) for k in pulls})
+
+    def row(self, kind: str) -> Array:
+        """(v, d) weights of a node's edges, zero where it has fewer."""
+        if self.rows is not None and kind in self.rows:
+            return self.rows[kind]
+        weight: Array = getattr(self, kind)
+        return weight.at[self.slots].get(mode="fill", fill_value=0)
+
+    def gather(self, messages: Array, nodes: int) -> Array:
+        """(e, n) messages, one per edge -> (v, n) their sum at each node."""
+        if self.slots is None:
+            return jax.ops.segment_sum(messages, self.owner, nodes, indices_are_sorted=True)
+        return sum_slots(self.slots, messages)
+
+    def pull(self, kind: str, own: Array, heard: Array) -> Array:
+        """sum_j w_ij (x_j - x_i) from the (e, n) vectors heard: zero at consensus, exactly."""
+        weight = getattr(self, kind)[:, None]
+        return self.gather(weight * (heard - own[self.owner]), own.shape[0])
+
+
+def sum_slots(slots: Array, messages: Array) -> Array:
+    total = messages.at[slots[:, 0]].get(mode="fill", fill_value=0)
+    for s in range(1, slots.shape[1]):
+        total = total + messages.at[slots[:, s]].get(mode="fill", fill_value=0)
+    return total
+
+
+class Pick(NamedTuple):
+    """Samples drawn without replacement, b at each node."""
+
+    at: Array  # (v, b) global sample; beyond a node's own size the first pick again
+    share: Array  # (v, b) 1 / batch, zero beyond a node's own size
+    batch: Array  # (v,) min(b, K_i)
+    rows: Any  # their features
+
+
+class Block(NamedTuple):
+    ids: Any  # (v,) node ids, which the random words depend on
+    first: Any  # (v,) a node's first sample
+    counts: Any  # (v,) K_i
+    rows: Rows | Any
+    labels: Any  # (N,)
+    scale: Any  # (N,) weight of a sample's loss, or None: all one
+    loss: Any
+    penalty: Any
+    mask: Any  # (n,) one where ridge applies, or None: everywhere
+    links: Any  # Links, or None where nobody speaks
+
+    # --- sampled gradients -----------------------------------------------------------------------
+
+    def pick(self, words: Array) -> Pick:
+        """(v, b) random words -> b samples at each node, or all of them where it has fewer."""
+        local, size = choose(words, self.counts)
+        live = jnp.arange(words.shape[1]) < size[:, None]
+        share = (live / size[:, None]).astype(self.labels.dtype)
+        at = self.first[:, None] + local.astype(self.first.dtype)
+        return Pick(at, share, size, self.rows.take(at))
+
+    def slopes(self, pick: Pick, X: Array) -> Array:
+        """(v, b) slopes of the picked samples' losses at X; (v, b, C) for C outputs; for a custom
+        loss (v, b, n), whole gradients."""
+        y = self.labels.at[pick.at].get(mode="promise_in_bounds")
+        if self.loss.linear:
+            W, bias = self.weights(X)
+            z = self.rows.dot(pick.rows, W)
+            s = self.loss.slope(z if bias is None else z + bias[:, None], y)
+        else:
+            d = self.rows.dense(pick.rows).astype(X.dtype)
+            s = jax.vmap(jax.vmap(jax.grad(self.loss.fn), (None, 0, 0)))(X, d, y)
+        if self.scale is None:
+            return s
+        return s * match(self.scale.at[pick.at].get(mode="promise_in_bounds"), s)
+
+    def spread(self, pick: Pick, s: Array) -> Array:
+        """(v, n): the sum of the gradients that belong to these slopes of picked samples."""
+        if not self.loss.linear:
+            return s.sum(1)
+        return self.joined(self.rows.spread(pick.rows, s), s.sum(1))
+
+    # --- passes over a node's data ---------------------------------------------------------------
+
+    def refresh(self, table: Any, mean: Array, X: Any, due: Array) -> tuple[Any, Array]:
+        """Mean gradients (and slopes, where there is a table of them) anew at X, at the nodes that
+        are due: the others cost nothing. X is (v, n), or a function that makes models of some nodes
+        from arrays of all, each passed through its argument: only those due are then worked out."""
+
+        def visit(part: Part, carry: tuple[Any, Array]) -> tuple[Any, Array]:
+            table, mean = carry
+            s = part.slopes(self, X(part.of) if callable(X) else part.of(X))
+            table = None if table is None else part.place.put(table, s)
+            G = part.spread(self, s) / part.of(self.counts)[:, None]
+            return table, part.place.add(mean, G.astype(mean.dtype))
+
+        made: tuple[Any, Array] = fold(self, due, visit, (table, mean), mean.dtype)
+        return made
+
+    def full(self, X: Array) -> Array:
+        """(v, n) gradients of the nodes' mean losses, ridge apart."""
+        return self.refresh(None, jnp.zeros_like(X), X, jnp.ones(X.shape[0], bool))[1]
+
+    def node_means(self, X: Array, each: Callable[[Part, Array], Array]) -> Array:
+        """(v,) means over a node's samples of each(part, models) (c, T)."""
+
+        def visit(part: Part, total: Array) -> Array:
+            return part.place.add(total, each(part, part.of(X)).sum(1))
+
+        total = jnp.zeros(X.shape[0], X.dtype)
+        return fold(self, jnp.ones(X.shape[0], bool), visit, total, X.dtype) / self.counts
+
+    def values(self, X: Array) -> Array:
+        """(v,) mean losses, ridge included: what a function-value oracle tells."""
+        means = self.node_means(X, lambda part, models: part.values(self, models))
+        return means + 0.5 * (X * self.ridge(X)).sum(1)
+
+    # --- models ----------------------------------------------------------------------------------
+
+    def ridge(self, X: Array) -> Array:
+        """The gradient of (ridge / 2) |x|^2, which never touches an intercept."""
+        return self.loss.ridge * (X if self.mask is None else X * self.mask)
+
+    def weights(self, X: Array) -> tuple[Array, Array | None]:
+        """(v, n) models -> (v, p) or (v, C, p) weights, and (v,) or (v, C) intercepts."""
+        c = self.loss.outputs
+        p = X.shape[1] // c if self.mask is None else X.shape[1] // c - 1
+        W = X if p * c == X.shape[1] else X[:, : p * c]
+        bias = None if self.mask is None else X[:, p * c :]
+        if c == 1:
+            return W, None if bias is None else bias[:, 0]
+        return W.reshape(-1, c, p), bias
+
+    def joined(self, W: Array, bias: Array) -> Array:
+        """The inverse of `weights`; intercepts are dropped where the model has none."""
+        flat = W.reshape(W.shape[0], -1)
+        if self.mask is None:
+            return flat
+        return jnp.concatenate([flat, bias.reshape(W.shape[0], -1)], 1)
+
+
+def choose(words: Array, counts: Array) -> tuple[Array, Array]:
+    """(v, b) of 0..counts-1 without replacement (Floyd: every set is equally likely), and how many.
+
+    In integers, so that runs in float32 and float64 draw the same. Beyond counts the first draw
+    stands again.
+    """
+    v, b = words.shape
+    size = jnp.minimum(counts.astype(jnp.int64), b)
+    last = counts.astype(jnp.int64)[:, None] - size[:, None] + jnp.arange(b)  # j-th: 0..last_j
+    bound = jnp.maximum(last + 1, 1).astype(jnp.uint64)
+    drawn = ((words.astype(jnp.uint64) * bound) >> 32).astype(jnp.int64)
+    if b == 1:
+        return drawn, size
+
+    def add(j: Array, chosen: Array) -> Array:
+        repeated = (chosen == drawn[:, j, None]).any(1)
+        new = jnp.where(repeated, last[:, j], drawn[:, j])
+        return chosen.at[:, j].set(jnp.where(j < size, new, chosen[:, 0]))
+
+    return lax.fori_loop(0, b, add, jnp.full((v, b), -1, jnp.int64)), size

@@ -1,0 +1,268 @@
+"""What is to be minimised: sum_i f_i(x) + h_i(x), f_i over the samples that node i holds."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cached_property
+from os import PathLike
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from edgewise.data.folders import FolderShards
+from edgewise.data.shards import Shards, rows_of
+from edgewise.data.stream import Stream
+from edgewise.errors import DataError, ProblemError
+from edgewise.problem import penalties
+from edgewise.problem.block import Block, Links
+from edgewise.problem.rows import make_rows
+from edgewise.problem.sample_weights import Weights
+from edgewise.problem.smoothness import Smoothness
+
+
+class Problem:
+    """Shards, a loss and a penalty.
+
+    shards         `edgewise.split(...)`, `Shards`, a list with one (X_i, y_i) per node, a folder
+                   of shards (its files are read when they are needed), or a `Stream` of samples
+                   without end
+    loss           `Logistic(ridge=...)`, `Squared()`, `Huber()`, ..., or `CustomLoss(fn)`
+    penalty        one for every node, or a list with one per node; penalties add up over nodes
+    weights        "node": f_i is the mean over node i's samples (the paper); "sample": (V/N) times
+                   their sum, so that the answer does not depend on how samples are split
+    sample_weight  one weight per sample, in the order of the data given to `split` (or of the
+                   shards): means become weighted means
+    intercept      a last coordinate (C of them with C classes), outside ridge and penalty
+
+    Nothing that was handed over may change afterwards: programs and optima are kept.
+
+    >>> shards = [(np.eye(3), [1, 2, 3]), (np.eye(3)[:2], [4, 5])]
+    >>> Problem(shards, edgewise.Squared(), penalty=[edgewise.L1(0.1), edgewise.NonNegative()])
+    Problem(2 nodes, 5 samples, 3 unknowns, Squared)
+    """
+
+    def __init__(
+        self,
+        shards: Any,
+        loss: Any,
+        penalty: Any = None,
+        weights: str = "node",
+        sample_weight: Any = None,
+        intercept: bool = False,
+    ) -> None:
+        self.stream = shards if isinstance(shards, Stream) else None
+        if self.stream is not None:
+            if weights != "node" or sample_weight is not None:
+                raise ProblemError("a stream has no weights: leave weights and sample_weight out")
+            shards = self.stream.holdout
+        if isinstance(shards, str | PathLike):
+            shards = FolderShards(shards)
+        elif not isinstance(shards, Shards | FolderShards):
+            shards = Shards.from_parts(shards)
+        self.shards: Shards | FolderShards = shards
+        self.ids = np.arange(self.nodes)  # what random words depend on: `only` keeps them
+        for part in ("encode", "linear", "ridge"):
+            if isinstance(loss, type) or not hasattr(loss, part):
+                raise ProblemError(
+                    f"loss={loss!r} is not a loss: use Logistic(), Squared(), Huber(), "
+                    "SmoothedHinge(), Multinomial() or CustomLoss(fn)"
+                )
+        if intercept and not loss.linear:
+            raise ProblemError("CustomLoss has no intercept: make it part of your function's x")
+        self.intercept = bool(intercept)
+        if isinstance(self.shards, FolderShards) and not manifest_suffices(self.shards, loss):
+            self.shards = self.shards.whole
+        if isinstance(self.shards, Shards):
+            self.labels, self.classes = loss.encode(self.shards.y)
+        else:
+            known = self.shards.classes
+            self.classes = None if known is None else loss.encode(known)[1]
+        if hasattr(loss, "outputs") and loss.outputs != 1:
+            assert self.classes is not None
+            loss = replace(loss, outputs=len(self.classes))
+        self.loss = loss
+        self._weights = Weights(weights, sample_weight, self.nodes, self.shards.samples)
+        if isinstance(self.shards, Shards):
+            self.scale = self._weights.factors(self.shards, self.ids)
+        p = self.shards.features
+        width = loss.size if getattr(loss, "size", None) else p
+        self.free = loss.outputs if self.intercept else 0
+        self.size = int(width * loss.outputs + self.free)
+        self.penalty: Any = penalties.NoPenalty() if penalty is None else penalty
+        if isinstance(penalty, Iterable) and not hasattr(penalty, "prox"):
+            self.penalty = [penalties.NoPenalty() if h is None else h for h in penalty]
+        with jax.enable_x64(True):
+            self._stacked = penalties.stack(self.penalty, self.nodes, self.size, free=self.free)
+            self._try_parts()
+
+    @property
+    def nodes(self) -> int:
+        return self.shards.nodes
+
+    @property
+    def counts(self) -> np.ndarray:
+        """(V,) K_i."""
+        return self.shards.counts
+
+    def own(self, i: int) -> slice:
+        """The samples of node i."""
+        first = int(self.shards.first[i])
+        return slice(first, first + int(self.counts[i]))
+
+    @cached_property
+    def labels(self) -> np.ndarray:
+        """(N,) as the loss takes them."""
+        return self.encode(self.shards.y)
+
+    @cached_property
+    def scale(self) -> np.ndarray | None:
+        """(N,) factors a with f_i = (1/K_i) sum_k a_k loss_k, or None where all are one."""
+        return self._weights.factors(self.shards, self.ids)
+
+    @cached_property
+    def smoothness(self) -> Smoothness:
+        return Smoothness(self)
+
+    @cached_property
+    def same_penalty(self) -> bool:
+        """Whether every node has the same h_i."""
+        return not isinstance(self.penalty, list | tuple) or penalties.same(self.penalty)
+
+    def encode(self, y: np.ndarray) -> np.ndarray:
+        """Labels as numbers, by the classes that the problem was made with."""
+        if self.classes is None:
+            return np.asarray(self.loss.encode(y)[0])
+        unknown = np.setdiff1d(y, self.classes)
+        if len(unknown):
+            raise DataError(f"label {unknown[0]!r} is none of the classes {list(self.classes)}")
+        return np.asarray(self.loss.encode(self.classes)[0])[np.searchsorted(self.classes, y)]
+
+    @property
+    def penalised(self) -> bool:
+        """Whether any node has a penalty."""
+        every = self.penalty if isinstance(self.penalty, list | tuple) else [self.penalty]
+        return not all(isinstance(h, penalties.NoPenalty) for h in every)
+
+    def only(self, nodes: Any) -> "Problem":
+        """The problem of some of the nodes, with ids, losses, weights and penalties as they are
+        here. Of a folder it reads these nodes' files and no other."""
+        here = np.asarray(nodes)
+        if here.dtype.kind not in "iu" or here.ndim != 1 or not here.size:
+            raise ProblemError(f"only({nodes!r}): give the numbers of one node or more, as a list")
+        if here.min() < 0 or here.max() >= self.nodes:
+            raise ProblemError(f"only({nodes!r}): nodes are 0 to {self.nodes - 1}")
+        rows = rows_of(self.shards, here)
+        made = object.__new__(Problem)
+        for name in ("stream", "loss", "intercept", "classes", "free", "size"):
+            setattr(made, name, getattr(self, name))
+        made.ids, made.shards = self.ids[here], self.shards.of(here)
+        if isinstance(self.shards, Shards):
+            made.labels = self.labels[rows]
+            made.scale = None if self.scale is None else self.scale[rows]
+        else:
+            made.labels = self.encode(made.shards.y)
+            made.scale = self._weights.factors(made.shards, made.ids, rows)
+        made.penalty = self.penalty
+        if isinstance(self.penalty, list | tuple):
+            made.penalty = [self.penalty[i] for i in here]
+        with jax.enable_x64(True):
+            made._stacked = penalties.stack(made.penalty, made.nodes, made.size, free=made.free)
+        return made
+
+    def _try_parts(self) -> None:
+        """Trace what users may have written, once, so that what does not fit is said here."""
+        X = jax.ShapeDtypeStruct((self.nodes, self.size), np.float64)
+        t = jax.ShapeDtypeStruct((self.nodes, 1), np.float64)
+        x, d, y = (
+            jax.ShapeDtypeStruct(shape, np.float64)
+            for shape in ((self.size,), (self.shards.features,), ())
+        )
+        checks: list[tuple[str, Any, tuple[Any, ...], tuple[int, ...]]] = [
+            ("penalty's prox(x, t) of a vector x", self._stacked.prox, (X, t), X.shape),
+            ("penalty's value(x)", self._stacked.value, (X,), (self.nodes,)),
+        ]
+        if not self.loss.linear:
+            checks.append(("CustomLoss's fn(x, d, y)", self.loss.fn, (x, d, y), ()))
+        for what, part, given, shape in checks:
+            try:
+                out = jax.eval_shape(part, *given)
+                fits = out.shape == shape and out.dtype == np.float64
+            except Exception as error:
+                raise ProblemError(
+                    f"the {what} cannot be traced by JAX ({type(error).__name__}: "
+                    f"{str(error).splitlines()[0]}): write it with jax.numpy, without branches on "
+                    "values"
+                ) from error
+            if not fits:
+                raise ProblemError(
+                    f"the {what} gives {out.dtype}{out.shape[1:] if len(shape) else out.shape}: "
+                    f"it must give {shape[1:] if len(shape) else 'one number'}, in x's own dtype"
+                )
+
+    def block(self, links: Links | None, dtype: Any, rows: Any = None) -> Block:
+        """All nodes as one block, its numbers in `dtype`; data are shared, not copied, where dtype
+        and alignment allow, or `rows` where they are given. Call within `jax.enable_x64(True)`."""
+        numbers = self.size if not self.loss.linear else self.shards.features
+        if rows is None:
+            require_room(self.shards.X, dtype, jnp.zeros(()).devices().pop())
+            rows = make_rows(self.shards.X, int(self.counts.max()), dtype, numbers)
+
+        mask = None
+        if self.intercept:
+            mask = jnp.asarray(np.arange(self.size) < self.size - self.free, dtype)
+        return Block(
+            jnp.asarray(self.ids, jnp.int32),
+            jnp.asarray(self.shards.first, jnp.int64),
+            jnp.asarray(self.counts, jnp.int64),
+            rows,
+            jnp.asarray(self.labels, dtype),
+            None if self.scale is None else jnp.asarray(self.scale, dtype),
+            in_dtype(self.loss, dtype),
+            in_dtype(self._stacked, dtype),
+            mask,
+            links,
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"Problem({self.nodes} nodes, {self.shards.samples} samples, {self.size} unknowns, "
+            f"{type(self.loss).__name__})"
+        )
+
+
+def manifest_suffices(shards: FolderShards, loss: Any) -> bool:
+    """Whether it says all that a loss must know of the labels ahead: classes, where it has any."""
+    if shards.classes is not None:
+        return True
+    try:
+        return loss.encode(np.array([1, 2]).astype(shards.label_dtype))[1] is None
+    except DataError:
+        return False  # the labels themselves will tell why
+
+
+def require_room(X: Any, dtype: Any, device: Any) -> None:
+    """That the data fit the device's memory, where it says how much it has."""
+    memory = getattr(device, "memory_stats", lambda: None)() or {}
+    if "bytes_limit" not in memory:
+        return
+    width = min(max(X.dtype.itemsize, 4), np.dtype(dtype).itemsize)
+    needed = X.size * width if isinstance(X, np.ndarray) else X.nnz * (width + 4)  # and a column
+    free = memory["bytes_limit"] - memory.get("bytes_in_use", 0)
+    if needed > free:
+        smaller = ', use dtype="float32"' if width > 4 else ""
+        raise DataError(
+            f"the data take {needed / 1e9:.3g} GB, and of the {memory['bytes_limit'] / 1e9:.3g} GB "
+            f"that JAX may use of {device} {free / 1e9:.3g} GB are free: spread the nodes over "
+            f"several devices (devices=){smaller}, give fewer samples, or leave the GPU alone "
+            "(JAX_PLATFORMS=cpu)"
+        )
+
+
+def in_dtype(tree: Any, dtype: Any) -> Any:
+    """The tree with its real numbers in dtype, and all its leaves as JAX arrays."""
+
+    def cast(a: Any) -> Any:
+        return jnp.asarray(a, dtype) if np.asarray(a).dtype.kind == "f" else jnp.asarray(a)
+
+    return jax.tree.map(cast, tree)

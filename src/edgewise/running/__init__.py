@@ -1,0 +1,1 @@
+"""One run: solve, the loop, what is measured, kept and shown of it."""

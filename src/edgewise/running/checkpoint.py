@@ -1,0 +1,194 @@
+"""A run's state on disk: written whole or not at all, and only ever resumed by the same run.
+
+One process writes one file. Ranks of a cluster write one part each, then rank 0 the file that names
+them: until then the former ones count. Any number of ranks can go on from either.
+"""
+
+import hashlib
+import json
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+from zipfile import BadZipFile
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from edgewise.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from edgewise.running.run import Run
+
+INTERVAL = 10.0  # seconds between two writes, at least
+
+
+class Keeper:
+    """Saves now and then, and at the end; does nothing without a path."""
+
+    def __init__(self, path: str | Path | None, fingerprint: str) -> None:
+        self.path = None if path is None else Path(path)
+        self.fingerprint, self.last = fingerprint, time.monotonic()
+
+    def maybe_save(self, run: "Run") -> None:
+        if self.path is None:
+            return
+        due = run.simulator.speaks and time.monotonic() - self.last >= INTERVAL
+        if run.simulator.agree(int(due)):
+            self.save(run)
+
+    def save(self, run: "Run") -> None:
+        if self.path is None:
+            return
+        simulator, leaves = run.simulator, jax.tree.leaves(run.carry)
+        arrays = {f"leaf{k}": np.asarray(a) for k, a in enumerate(leaves)}
+        head = {"fingerprint": self.fingerprint, "round": run.round, "seconds": run.seconds}
+        story = {"rows": np.array(run.rows), "apart": np.array(run.apart)}
+        parts: list[Path] = []
+        if simulator.ranks > 1:
+            ranks = range(simulator.ranks)
+            parts = [part_of(self.path, run.round, rank, len(ranks)) for rank in ranks]
+            write(parts[simulator.rank], {}, arrays | {"nodes": simulator.residents})
+            simulator.agree(0)  # all parts are there
+            head, arrays = head | {"parts": [part.name for part in parts]}, {}
+        if simulator.speaks:
+            write(self.path, head, story | arrays)
+            for old in set(self.path.parent.glob(f"{self.path.name}.*-of-*")) - set(parts):
+                old.unlink(missing_ok=True)
+        self.last = time.monotonic()
+
+
+def part_of(path: Path, round: int, rank: int, ranks: int) -> Path:
+    return path.with_name(f"{path.name}.{round}.{rank}-of-{ranks}")
+
+
+def write(path: Path, head: dict[str, Any], arrays: dict[str, Any]) -> None:
+    with replacing(path) as file:
+        np.savez(file, head=np.array(json.dumps(head)), **arrays)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write to, which is there under its name when it is whole and on the disk."""
+    part = path.with_name(path.name + ".part")
+    part.parent.mkdir(parents=True, exist_ok=True)
+    with part.open("wb", buffering=1 << 17) as file:  # few calls for many arrays
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+    if os.name == "posix":  # the name too must be on the disk before anybody is told
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def load(path: str | Path, run: "Run", fingerprint: str) -> None:
+    """Put the run where the checkpoint left it."""
+    path = Path(path)
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            head = json.loads(str(file["head"]))
+            rows, apart = file["rows"].tolist(), list(file["apart"])
+        same = head["fingerprint"] == fingerprint
+        if same:
+            files = [path.with_name(name) for name in head.get("parts", [path.name])]
+            carry = read_carry(files, run)
+    except (OSError, ValueError, KeyError, IndexError, EOFError, BadZipFile) as problem:
+        raise CheckpointError(
+            f"{path} is no readable checkpoint ({problem}): delete it to start anew"
+        ) from problem
+    if not same:
+        raise CheckpointError(
+            f"{path} was written by another run (other data, graph, method, steps or seed): "
+            "give another path, or delete it to start anew"
+        )
+    run.carry = carry
+    run.round, run.seconds, run.rows, run.apart = head["round"], head["seconds"], rows, apart
+
+
+def read_carry(files: list[Path], run: "Run") -> Any:
+    """A carry of the run's own nodes, from files that hold some nodes each."""
+    own, every = run.simulator.residents, np.arange(run.graph.nodes)
+    paths, tree = jax.tree_util.tree_flatten_with_path(run.carry)
+    leaves = [np.array(a) for _, a in paths]
+    for name in files:
+        with np.load(name, allow_pickle=False) as file:
+            nodes = file["nodes"] if "nodes" in file.files else every
+            if own is None or len(nodes) == len(own) == len(every):
+                leaves = [file[f"leaf{k}"] for k in range(len(leaves))]
+                continue
+            wanted = np.intersect1d(own, nodes)
+            if not len(wanted):
+                continue
+            for k, (path, _) in enumerate(paths):
+                theirs = file[f"leaf{k}"]
+                if theirs.ndim == 0:
+                    leaves[k] = theirs
+                    continue
+                sizes = rows_per_node(path, len(theirs), nodes, run)
+                leaves[k][stretches(own, sizes, wanted)] = theirs[stretches(nodes, sizes, wanted)]
+    return jax.tree.unflatten(tree, [jnp.array(a, copy=True) for a in leaves])
+
+
+def rows_per_node(path: Any, length: int, nodes: np.ndarray, run: "Run") -> np.ndarray:
+    """(V,) rows that a node has of an array: one; or, in an estimator's memory, one per sample; or
+    one per edge. Where two of these agree in number they agree node by node, as none is zero."""
+    if length == len(nodes):
+        return np.ones(run.graph.nodes, np.int64)
+    memory = any(getattr(key, "name", "") == "memory" for key in path)
+    return run.problem.counts if memory else run.graph.degrees
+
+
+def stretches(nodes: np.ndarray, sizes: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Rows of the wanted nodes, in an array that has each node's rows one after another."""
+    ends = np.cumsum(sizes[nodes])
+    at = np.searchsorted(nodes, wanted)
+    many = sizes[wanted]
+    begin = np.repeat(ends[at] - many, many)
+    return begin + np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
+
+
+def require_writable(path: str | Path) -> None:
+    """Refuse a path that nothing could be written to, before the run rather than after it."""
+    try:
+        target = Path(path)
+        if target.is_dir():
+            raise CheckpointError(f"checkpoint {path} is a folder: give the name of a file in it")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = target.with_name(target.name + ".part")
+        part.touch()
+        part.unlink()
+    except (OSError, TypeError) as problem:
+        raise CheckpointError(
+            f"checkpoint {path!r} cannot be written ({problem}): give another path"
+        ) from problem
+
+
+def fingerprint(run: "Run") -> str:
+    """A digest of everything that decides how the run goes on: the method and the network, where
+    it starts, and, for data, loss and penalty, what they say at a probe point, to seven digits."""
+    digest, simulator = hashlib.sha256(), run.simulator
+    leaves, tree = jax.tree.flatten((run.method, simulator.weights))
+    digest.update(re.sub(r" at 0x[0-9a-f]+", "", str(tree)).encode())
+    block = run.gauge.block
+    ids = np.asarray(block.ids)
+    drawn = [np.random.default_rng(i).standard_normal((2, run.problem.size)) for i in ids]
+    probe, other = jnp.asarray(np.stack(drawn, 1))
+    moved = block.penalty.prox(probe, jnp.ones((len(ids), 1)))
+    models, duals = (jnp.asarray(a, jnp.float64) for a in simulator.view(run.carry))
+    said = [block.values(probe), block.penalty.value(moved)]
+    said += [(a * other).sum(1) for a in (moved, models, duals)]
+    rounded = np.char.mod("%.6e", simulator.of_all(np.stack(said, 1)))
+    known = (jax.random.key_data(simulator.seed), run.graph.edges, run.problem.counts, rounded)
+    for part in (*leaves, *known):
+        digest.update(np.ascontiguousarray(part).tobytes())
+    layout = "" if simulator.residents is not None else jax.tree.map(jnp.shape, run.carry)
+    digest.update(f"{run.dtype} {run.problem.loss.outputs} {run.faults} {layout}".encode())
+    return digest.hexdigest()

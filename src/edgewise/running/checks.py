@@ -1,0 +1,98 @@
+"""What `solve` was given, looked at before anything is computed."""
+
+from numbers import Real
+from typing import Any
+
+import jax
+import numpy as np
+
+from edgewise.centralised.reference import Reference
+from edgewise.errors import GraphError, MethodError, ProblemError, whole_number
+from edgewise.graph.graph import Graph
+from edgewise.methods import make
+from edgewise.problem.problem import Problem
+
+
+def check(
+    problem: Any,
+    graph: Any,
+    method: Any,
+    rounds: Any,
+    record_every: Any,
+    seed: Any,
+    tol: Any,
+    oracle_budget: Any,
+    reference: Any,
+) -> None:
+    if not isinstance(problem, Problem):
+        raise ProblemError(f"{problem!r} is no Problem: solve(problem, graph, ...) in this order")
+    if not isinstance(graph, Graph):
+        raise GraphError(
+            f"{graph!r} is no Graph: use Graph.random(...) or Graph.from_networkx(...)"
+        )
+    if graph.nodes != problem.nodes:
+        raise ProblemError(
+            f"the graph has {graph.nodes} nodes, the problem {problem.nodes} shards: "
+            "split the data over as many nodes as the graph has"
+        )
+    graph.require_connected()
+    chosen = make(method)
+    require_method(chosen)
+    if problem.penalised and not getattr(chosen, "takes_penalty", True):
+        name = type(chosen).__name__
+        raise MethodError(
+            f"{name} cannot handle a penalty: use saga-pd or pg-extra, or leave it out"
+        )
+    for name, value, least in (
+        ("rounds", rounds, 1),
+        ("record_every", record_every, 1),
+        ("seed", seed, 0),
+    ):
+        whole_number(name, value, least, MethodError)
+    for name, value in (("tol", tol), ("oracle_budget", oracle_budget)):
+        if value is not None and not (isinstance(value, Real) and float(value) > 0):
+            raise MethodError(f"{name}={value!r}: give a positive number, or None")
+    if reference is not None and not isinstance(reference, bool | Reference):
+        raise ProblemError(
+            f"reference={reference!r}: give True, False or edgewise.reference(problem)"
+        )
+    if isinstance(reference, Reference) and reference.gradients.shape != (
+        problem.nodes,
+        problem.size,
+    ):
+        raise ProblemError("this reference belongs to another problem: leave it out")
+
+
+def require_method(method: Any) -> None:
+    if isinstance(method, type):
+        raise MethodError(f"{method.__name__} is a class: give an object, {method.__name__}(...)")
+    if hasattr(method, "auto_step"):
+        name = type(method).__name__
+        raise MethodError(f"{name} is an estimator, no method: use PrimalDual({name}(...))")
+    for part in ("prepare", "init", "hears", "phases", "words", "answer", "duals"):
+        if not hasattr(method, part):
+            raise MethodError(
+                f"{method!r} is no method, it has no {part!r}: use a name from edgewise.methods(), "
+                "or see docs/adding-a-method.md"
+            )
+
+
+def precision(dtype: Any) -> Any:
+    if dtype is None:
+        return np.dtype("float64" if jax.default_backend() == "cpu" else "float32")
+    try:
+        kind = np.dtype(dtype)
+    except TypeError:
+        kind = np.dtype(object)
+    if kind not in (np.dtype("float32"), np.dtype("float64")):
+        raise ProblemError(f"dtype={dtype!r}: use 'float32' or 'float64'")
+    return kind
+
+
+def as_numbers(name: str, value: Any) -> np.ndarray:
+    try:
+        return np.asarray(value, np.float64)
+    except (TypeError, ValueError) as wrong:
+        raise ProblemError(
+            f"{name} must be an array of numbers, not {type(value).__name__}"
+        ) from wrong

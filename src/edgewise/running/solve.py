@@ -1,0 +1,108 @@
+"""The one call: a problem, a graph, a method, and how it went."""
+
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from edgewise.centralised.reference import Reference, reference
+from edgewise.engines.choose import make_engine
+from edgewise.engines.faults import Faults, weatherproof
+from edgewise.engines.mpi import MPI
+from edgewise.errors import MethodError
+from edgewise.graph.graph import Graph
+from edgewise.methods import make
+from edgewise.problem.problem import Problem
+from edgewise.running import checkpoint as saved
+from edgewise.running.checks import check, precision
+from edgewise.running.interrupt import deferred_interrupt
+from edgewise.running.progress import Progress
+from edgewise.running.result import Result
+from edgewise.running.run import Run
+
+
+def solve(
+    problem: Problem,
+    graph: Graph,
+    method: Any = "saga-pd",
+    rounds: int = 5000,
+    seed: int = 0,
+    eta: Any = None,
+    rho: Any = None,
+    record_every: int = 50,
+    tol: float | None = None,
+    checkpoint: str | Path | None = None,
+    *,
+    oracle_budget: float | None = None,
+    X0: Any = None,
+    duals: "Result | np.ndarray | None" = None,
+    reference: "Reference | bool | None" = None,
+    faults: Faults | None = None,
+    devices: Any = None,
+    engine: MPI | None = None,
+    dtype: Any = None,
+    progress: bool | None = None,
+    callback: Callable[[Mapping[str, float]], Any] | None = None,
+) -> Result:
+    """Fit the problem over the graph and say how it went.
+
+    method         a name from `edgewise.methods()`, or an object such as
+                   `PrimalDual(SAGA(batch=4), form="edge")`
+    rounds         communication rounds, at most
+    seed           the same seed gives the same run, on every engine
+    eta, rho       "auto" (the default), "theory", one number, or one per node (eta), edge (rho)
+    record_every   rounds between two rows of the trace
+    tol            stop when the trace's `residual` falls to it
+    oracle_budget  stop when the mean number of oracle calls per node reaches it
+    checkpoint     a file to write the run's state to, and to go on from if it is there
+    X0             (V, n) or (n,) starting models; default: the prox of zero, which is feasible
+    duals          a former result (or its `.duals`) to start the duals from; default zero
+    reference      measure against the centralised optimum, which costs a centralised solve; False
+                   leaves the columns objective_gap and bregman empty. Default: True, but not over
+                   MPI, where no rank has all data
+    faults         `edgewise.Faults(...)`: what goes wrong in the network; primal-dual methods then
+                   run in edge form, which heals
+    devices        how many devices, or which (`jax.devices()`), to spread the nodes over; default
+                   one that holds them all: see docs/devices.md
+    engine         `edgewise.MPI()`: the nodes are spread over the ranks of an MPI job, all of which
+                   make this call; default: this process has them all. See docs/cluster.md
+    dtype          "float64" (default on a CPU) or "float32" (default elsewhere)
+    progress       show a progress bar; default: where the output is a terminal
+    callback       called with every new row of the trace, a mapping; the run ends if it says True
+
+    >>> X, y = edgewise.data.dataset("wine")
+    >>> shards = edgewise.split((X - X.mean(0)) / X.std(0), y == 1, nodes=6)
+    >>> problem = edgewise.Problem(shards, edgewise.Logistic(ridge=0.1))
+    >>> result = solve(problem, edgewise.Graph.ring(6), "svr-pd-es", rounds=2000, tol=1e-6)
+    >>> result.converged, result.X.shape
+    (True, (6, 13))
+    """
+    if engine is not None and not isinstance(engine, MPI):
+        raise MethodError(f"engine={engine!r}: give edgewise.MPI(), or None")
+    with nullcontext() if engine is None else engine.together():
+        check(problem, graph, method, rounds, record_every, seed, tol, oracle_budget, reference)
+        chosen = make(method, eta, rho)
+        if faults is not None:
+            chosen = weatherproof(chosen, faults, problem, graph)
+        if reference is None:
+            reference = engine is None
+        kind, speaks = precision(dtype), engine is None or engine.rank == 0
+        if checkpoint is not None and speaks:
+            saved.require_writable(checkpoint)
+        with (
+            jax.enable_x64(True),
+            Progress(rounds, str(method), progress if speaks else False) as bar,
+            deferred_interrupt() as stop,
+            make_engine(problem, graph, chosen, int(seed), kind, faults, devices, engine) as made,
+        ):
+            run = Run(problem, graph, made, X0, duals, faults)
+            run.aim(solve_reference(problem) if reference is True else reference or None)
+            return run.to_end(
+                rounds, record_every, tol, oracle_budget, checkpoint, bar, stop, callback
+            )
+
+
+solve_reference = reference

@@ -1,0 +1,177 @@
+"""Every example runs, draws its picture, shows what it says it shows, and is in the gallery."""
+
+import importlib.util
+import re
+import runpy
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from paths import ROOT
+from PIL import Image
+from sklearn.linear_model import Lasso
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
+
+import edgewise as ew
+
+EXAMPLES = ROOT / "examples"
+GALLERY = ROOT / "docs" / "gallery.md"
+
+mpl.use("Agg")
+
+
+@pytest.fixture(autouse=True)
+def no_windows():
+    import matplotlib.pyplot as plt
+
+    yield
+    plt.close("all")
+
+
+def example(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def is_picture(path: Path) -> bool:
+    with Image.open(path) as image:
+        return min(image.size) >= 300 and len(np.unique(np.asarray(image.convert("L")))) > 20
+
+
+def diabetes():
+    """As the examples hold it out."""
+    X, y = ew.data.dataset("diabetes")
+    X, _, y, _ = train_test_split(X, y, test_size=1 / 3, random_state=0)
+    return StandardScaler().fit_transform(X), y
+
+
+def test_demo(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["demo.py", "--out", str(tmp_path / "run")])
+    with pytest.raises(SystemExit) as end:
+        runpy.run_path(str(EXAMPLES / "demo.py"), run_name="__main__")
+    assert not end.value.code
+    assert re.search(r"converged\W+yes", capsys.readouterr().out)
+    assert ew.Trace.load(tmp_path / "run" / "trace.npz")["bregman"][-1] < 1e-10
+    assert is_picture(tmp_path / "run" / "plot.png")
+
+
+def test_quickstart(tmp_path, capsys):
+    result, numbers = example("quickstart").main(["--plot", str(tmp_path / "a.png")])
+    assert result.converged
+    assert numbers["off"] < 1e-4
+    assert 15 <= numbers["used"] <= 25
+    assert numbers["right"] > 0.93 > 0.7 > numbers["majority"]
+    assert "95.1% (62.9% by calling all benign)" in capsys.readouterr().out
+    assert is_picture(tmp_path / "a.png")
+
+
+def test_unequal_hospitals(tmp_path):
+    module = example("unequal_hospitals")
+    sizes, alone, scores = module.main(["--plot", str(tmp_path / "a.png")])
+    joint = scores['joint fit, weights="sample"']
+    assert sizes.min() == 1
+    assert sizes.max() > 50
+    assert joint > max(alone)
+    assert joint > scores["mean, weighted by size"] > scores["mean of their models"]
+    assert joint > scores['joint fit, weights="node"'] + 0.03
+    assert is_picture(tmp_path / "a.png")
+
+    X, y = ew.data.dataset("diabetes")
+    X, X_out, y, y_out = train_test_split(X, y, test_size=1 / 3, random_state=0)
+    scaler = StandardScaler().fit(X)
+    pooled = Lasso(alpha=module.ALPHA, tol=1e-10).fit(scaler.transform(X), y)
+    assert_allclose(joint, pooled.score(scaler.transform(X_out), y_out), atol=1e-6)
+
+
+def test_own_constraints(tmp_path):
+    import cvxpy as cp
+
+    module = example("own_constraints")
+    fits = module.main(["--plot", str(tmp_path / "a.png")])
+    without, x = fits["without the rules"], fits["with them"]
+    assert abs(x[:2]).max() < 1e-6
+    assert x.min() > -1e-6
+    assert x.max() < 20 + 1e-6
+    assert x[4:].sum() < 30 + 1e-6
+    assert without.max() > 21
+    assert without.min() < -1
+    assert is_picture(tmp_path / "a.png")
+
+    X, y = diabetes()
+    w, b = cp.Variable(10), cp.Variable()
+    loss = cp.sum_squares(X @ w + b - y) / (2 * len(y)) + 0.6 * cp.norm1(w)
+    rules = [w[:2] == 0, w >= 0, w <= 20, cp.sum(w[4:]) <= 30]
+    for wanted, held in ((without, []), (x, rules)):
+        cp.Problem(cp.Minimize(loss), held).solve(solver=cp.CLARABEL)
+        assert_allclose(wanted, w.value, atol=1e-3)
+
+
+def test_custom_loss(tmp_path):
+    module = example("custom_loss")
+    found = module.main(["--plot", str(tmp_path / "a.png")])
+    for q, numbers in found.items():
+        assert numbers["scipy"] < 1e-4
+        assert numbers["sharp"] < 0.1  # of a response whose deviation is 0.77: corners are rounded
+        assert abs(numbers["below"] - q) < 0.06  # a share in 148 deviates by 0.025 to 0.04
+    assert is_picture(tmp_path / "a.png")
+
+
+def test_comparing_methods(tmp_path, capsys):
+    found = example("comparing_methods").main(["--plot", str(tmp_path / "a.png")])
+    assert not found.refused
+    assert all(np.isfinite(found.cost(m, 1e-6)).all() for m in found.runs)
+    assert found.best(1e-6, "bytes_sent") == "pdmm"
+    assert found.best(1e-6, "oracle_calls") in ("svr-pd-es", "saga-pd", "gt-saga")
+    calls = {m: found.cost(m, 1e-6, "oracle_calls")[1] for m in found.runs}
+    assert max(calls, key=calls.__getitem__) == "pdmm"
+    assert "cheapest to 1e-6: pdmm" in capsys.readouterr().out
+    assert is_picture(tmp_path / "a.png")
+
+
+def test_lossy_network(tmp_path, monkeypatch):
+    module = example("lossy_network")
+    every = module.cases
+    shown = ("none", "all of these")  # compiling the others takes half a minute
+    monkeypatch.setattr(module, "cases", lambda rounds: {k: every(rounds)[k] for k in shown})
+    traces = module.main(["--rounds", "6000", "--plot", str(tmp_path / "a.png")])
+    healed, lost = (trace["bregman"] for trace in traces["all of these"])
+    assert healed[-1] < 1e-9
+    assert not lost[-1] < 1e-2
+    assert all(trace["bregman"][-1] < 1e-20 for trace in traces["none"])
+    assert is_picture(tmp_path / "a.png")
+
+
+def test_animate(tmp_path):
+    module = example("animate")
+    result = module.main(["--plot", str(tmp_path / "a.gif")])
+    rounds, apart = result.trace["rounds"], result.apart.max(1)
+    assert apart[0] > 1
+    assert apart[rounds == module.CRASH].item() < 1e-4
+    assert apart[rounds > module.CRASH].max() > 1e-2
+    assert apart[-1] < 1e-6
+    with Image.open(tmp_path / "a.gif") as film:
+        assert film.n_frames == 31
+
+
+def test_every_example_is_in_the_gallery_and_tested():
+    page, tests = GALLERY.read_text(), set(globals())
+    for file in EXAMPLES.glob("*.py"):
+        assert f"(../examples/{file.name})" in page, file.name
+        assert f"python examples/{file.name}" in page, file.name
+        assert f"test_{file.stem}" in tests, file.name
+
+
+def test_pictures_of_the_gallery_are_shown_and_small():
+    page = GALLERY.read_text()
+    for picture in (ROOT / "docs" / "images").glob("gallery_*"):
+        assert f"(images/{picture.name})" in page, picture.name
+        assert picture.stat().st_size < 400_000, picture.name

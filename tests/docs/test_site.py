@@ -1,0 +1,47 @@
+"""`make docs`: the website builds without a warning, formulas and API included."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+from paths import ROOT
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
+    return folder
+
+
+def text(site, page):
+    return (site / f"{page}.html").read_text()
+
+
+def test_every_page_is_there(site):
+    pages = [p.relative_to(ROOT / "docs") for p in (ROOT / "docs").rglob("*.md")]
+    for page in pages:
+        name = page.with_name("index.html") if page.stem == "README" else page.with_suffix(".html")
+        assert (site / name).exists(), page
+    for example in (ROOT / "examples").glob("*.py"):
+        assert (site / "examples" / f"{example.stem}.html").exists(), example
+
+
+def test_formulas_are_mathml_and_nothing_is_fetched(site):
+    for page in site.rglob("*.html"):
+        html = page.read_text()
+        assert "arithmatex" not in html, page
+        fetched = re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="https?:[^"]+"', html)
+        assert not [f for f in fetched if 'rel="canonical"' not in f], page
+    assert text(site, "methods/extra").count("<math") > 10
+
+
+def test_the_reference_has_arguments_fields_and_examples(site):
+    api = text(site, "api")
+    assert "<td><code>oracle_budget</code></td>" in api
+    assert re.search(r"<td><code>duals</code></td>\s*<td>\(V, n\) each node", api)
+    assert "gp" in api
+    assert "DecentralizedLasso" in api

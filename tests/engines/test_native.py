@@ -1,0 +1,161 @@
+"""Compiled rounds against the plain ones, which are the reference."""
+
+import threading
+
+import numpy as np
+import pytest
+from uneven import problem_of as uneven_problem
+
+import edgewise as ew
+from edgewise.engines import native
+
+pytest.importorskip("numba", reason="compiled rounds need Numba: pip install 'edgewise[native]'")
+
+
+def problem_of(n=300, **options):
+    return uneven_problem(n, nodes=7, **options)
+
+
+def both(monkeypatch, problem, graph, method, rounds=46, **options):
+    """The two results; the compiled one really is."""
+    assert native.fits(problem, method)
+    found = []
+    for switch in ("1", "0"):
+        monkeypatch.setenv("EDGEWISE_NATIVE", switch)
+        assert native.fits(problem, method) == (switch == "1")
+        found.append(
+            ew.solve(
+                problem,
+                graph,
+                method,
+                rounds=rounds,
+                record_every=23,
+                reference=False,
+                **options,
+            )
+        )
+    return found
+
+
+def alike(a, b, tolerance=1e-12):
+    np.testing.assert_allclose(a.X, b.X, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(a.duals, b.duals, rtol=0, atol=tolerance)
+    assert a.trace["oracle_calls"].tolist() == b.trace["oracle_calls"].tolist()
+    assert np.abs(b.X).max() > 1e-3  # it moved
+
+
+GRADIENTS = {
+    "saga": ew.SAGA(),
+    "saga of more than some have": ew.SAGA(batch=5),
+    "svrg": ew.SVRG(),
+    "svrg of 2, may stop": ew.SVRG(batch=2, stop=0.3),
+    "plain svrg": ew.gradients.PlainSVRG(),
+}
+
+
+@pytest.mark.parametrize("form", ["node", "edge"])
+@pytest.mark.parametrize("gradient", GRADIENTS)
+def test_every_estimator_in_both_forms(monkeypatch, gradient, form):
+    method = ew.PrimalDual(GRADIENTS[gradient], form=form)
+    alike(*both(monkeypatch, problem_of(), ew.Graph.random(7, 11, seed=1), method))
+
+
+@pytest.mark.parametrize("n", [256, 257, 383, 640])
+@pytest.mark.parametrize("form", ["node", "edge"])
+def test_columns_that_fill_no_vector_or_piece(monkeypatch, n, form):
+    method = ew.PrimalDual(ew.SAGA(), form=form)
+    alike(*both(monkeypatch, problem_of(n), ew.Graph.star(7), method))
+
+
+def test_a_sum_of_iterates_that_fills_no_vector(monkeypatch):
+    method = ew.PrimalDual(ew.SVRG(first=3, longest=5))
+    alike(*both(monkeypatch, problem_of(257), ew.Graph.ring(7), method))
+
+
+PENALTIES = {
+    "l1": ew.L1(0.01),
+    "squared": ew.SquaredL2(0.3),
+    "elastic": ew.ElasticNet(0.01, 0.2),
+    "of each": [ew.L1(0.002 * i) for i in range(7)],
+}
+
+
+@pytest.mark.parametrize("form", ["node", "edge"])
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_penalties(monkeypatch, penalty, form):
+    problem = problem_of(penalty=PENALTIES[penalty])
+    method = ew.PrimalDual(ew.SAGA(), form=form)
+    a, b = both(monkeypatch, problem, ew.Graph.ring(7), method, rounds=200)
+    alike(a, b)
+    if penalty == "l1":
+        assert (a.X == 0).any()
+        assert ((a.X == 0) == (b.X == 0)).all()
+
+
+@pytest.mark.parametrize("loss", [ew.Squared(ridge=0.1), ew.Huber(), ew.SmoothedHinge(ridge=0.01)])
+def test_losses_and_weights(monkeypatch, loss):
+    problem = problem_of(loss=loss, weights="sample")
+    alike(*both(monkeypatch, problem, ew.Graph.ring(7), ew.PrimalDual(ew.SVRG())))
+
+
+@pytest.mark.parametrize(("data", "run"), [("float32", "float64"), ("float32", "float32")])
+@pytest.mark.parametrize("form", ["node", "edge"])
+def test_precisions(monkeypatch, data, run, form):
+    problem = problem_of(dtype=np.dtype(data))
+    method = ew.PrimalDual(ew.SAGA(batch=2), form=form)
+    found = both(monkeypatch, problem, ew.Graph.ring(7), method, dtype=run)
+    alike(*found, tolerance=1e-12 if run == "float64" else 1e-5)
+
+
+def test_many_at_once(monkeypatch):
+    """Helpers that come late, or to a run that is over, do no harm."""
+    monkeypatch.setenv("EDGEWISE_NATIVE", "1")
+    problem, graph = problem_of(900), ew.Graph.ring(7)
+    found = [None] * 6
+
+    def run(k):
+        found[k] = ew.solve(problem, graph, "saga-pd", rounds=3000, reference=False).X
+
+    threads = [threading.Thread(target=run, args=(k,)) for k in range(len(found))]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert all(np.array_equal(found[0], X) for X in found)
+
+
+def test_goes_on_from_a_checkpoint_of_the_plain_rounds(monkeypatch, tmp_path):
+    problem, graph = problem_of(), ew.Graph.ring(7)
+    whole = ew.solve(problem, graph, "svr-pd", rounds=80, record_every=40, reference=False)
+    monkeypatch.setenv("EDGEWISE_NATIVE", "0")
+    options = {"record_every": 40, "reference": False, "checkpoint": tmp_path / "run"}
+    ew.solve(problem, graph, "svr-pd", rounds=40, **options)
+    monkeypatch.setenv("EDGEWISE_NATIVE", "1")
+    on = ew.solve(problem, graph, "svr-pd", rounds=80, **options)
+    np.testing.assert_allclose(on.X, whole.X, rtol=0, atol=1e-12)
+
+
+def test_the_plain_rounds_run_where_numba_fails(monkeypatch, caplog):
+    from edgewise.engines.native import kernels, rounds
+
+    def fail(*args):
+        raise RuntimeError("cannot cache function: no locator available")
+
+    rounds.worker.cache_clear()
+    monkeypatch.setattr(kernels, "worker", fail)
+    options = {"rounds": 46, "record_every": 23, "reference": False}
+    found = ew.solve(problem_of(), ew.Graph.ring(7), "saga-pd", **options)
+    assert "no locator available" in caplog.text
+    monkeypatch.setenv("EDGEWISE_NATIVE", "0")
+    plain = ew.solve(problem_of(), ew.Graph.ring(7), "saga-pd", **options)
+    assert np.array_equal(found.X, plain.X)
+
+
+def test_what_it_leaves_to_the_plain_rounds():
+    saga = ew.PrimalDual(ew.SAGA())
+    assert native.fits(problem_of(), saga)
+    assert not native.fits(problem_of(100), saga)
+    assert not native.fits(problem_of(), ew.PrimalDual(ew.LSVRG()))
+    assert not native.fits(problem_of(intercept=True), saga)
+    assert not native.fits(problem_of(penalty=ew.NonNegative()), saga)
+    assert not native.fits(problem_of(penalty=[ew.L1(0.1)] * 6 + [ew.SquaredL2(0.1)]), saga)

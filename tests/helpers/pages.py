@@ -1,0 +1,6 @@
+"""Pages of the documentation as tests read them."""
+
+import re
+
+MOST_LINES = 60  # of an example that a reader would still follow
+FENCE = re.compile(r"^```(?P<kind>[^\n`]*)\n(?P<code>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)

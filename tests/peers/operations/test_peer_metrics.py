@@ -1,0 +1,175 @@
+"""What a peer tells Prometheus, scraped as Prometheus would."""
+
+import io
+import logging
+import math
+import re
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("cryptography", reason="peers need cryptography: pip install 'edgewise[peers]'")
+pytest.importorskip("grpc", reason="peers need grpcio: pip install 'edgewise[peers]'")
+pytest.importorskip(
+    "prometheus_client", reason="peers need prometheus-client: pip install 'edgewise[peers]'"
+)
+
+from network_calls import call
+from prometheus_client.parser import text_string_to_metric_families
+from typer.testing import CliRunner
+
+from edgewise.cli.app import app
+from edgewise.cli.network_local import last_line
+from edgewise.errors import InputError
+from edgewise.peers.node.peer import Peer
+from edgewise.peers.node.result import PeerResult
+from edgewise.peers.operations.metrics import Metrics
+
+
+def link(**said):
+    usual = {"connected": True, "heard_at": time.monotonic(), "streams": 1, "garbage": 0}
+    return SimpleNamespace(**usual | {"bytes_sent": 0, "bytes_heard": 0, "stale": 0} | said)
+
+
+def peer(metrics="127.0.0.1:0", **attributes):
+    config = SimpleNamespace(id=3, metrics=metrics, path=Path("peer3.toml"))
+    return SimpleNamespace(config=config, **attributes)
+
+
+def running(**said):
+    links = {
+        1: link(bytes_sent=1200, bytes_heard=900, streams=4, heard_at=time.monotonic() - 30),
+        7: link(connected=False, streams=0, garbage=2, stale=12),
+    }
+    board = SimpleNamespace(refused=5)
+    usual = {"round": 40, "residual": 1e-3, "board": board, "links": links}
+    return peer(**usual | {"handshakes": lambda: 6} | said)
+
+
+@pytest.fixture
+def scrape():
+    opened = []
+
+    def look(peer):
+        metrics = Metrics(peer)
+        port = metrics.open()
+        opened.append(metrics)
+        return lambda: samples(port)
+
+    yield look
+    for metrics in opened:
+        metrics.close()
+
+
+def samples(port):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+        text = answer.read().decode()
+    return {
+        (sample.name, sample.labels.get("neighbour")): sample
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_every_number_is_told_as_it_is(scrape):
+    told = scrape(running())()
+    assert {sample.labels["peer"] for sample in told.values()} == {"3"}
+    values = {key: sample.value for key, sample in told.items()}
+    silent = {j: values.pop(("edgewise_neighbour_silent_seconds", j)) for j in ("1", "7")}
+    assert silent["1"] == pytest.approx(30, abs=5)
+    assert silent["7"] == pytest.approx(0, abs=5)
+    assert values == {
+        ("edgewise_rounds_total", None): 40,
+        ("edgewise_residual", None): 1e-3,
+        ("edgewise_refused_total", None): 5,
+        ("edgewise_failed_handshakes_total", None): 6,
+        ("edgewise_neighbour_stale_rounds", "1"): 0,
+        ("edgewise_neighbour_stale_rounds", "7"): 12,
+        ("edgewise_neighbour_connected", "1"): 1,
+        ("edgewise_neighbour_connected", "7"): 0,
+        ("edgewise_neighbour_sent_bytes_total", "1"): 1200,
+        ("edgewise_neighbour_sent_bytes_total", "7"): 0,
+        ("edgewise_neighbour_heard_bytes_total", "1"): 900,
+        ("edgewise_neighbour_heard_bytes_total", "7"): 0,
+        ("edgewise_neighbour_reconnects_total", "1"): 3,
+        ("edgewise_neighbour_reconnects_total", "7"): 0,
+        ("edgewise_neighbour_garbage_total", "1"): 0,
+        ("edgewise_neighbour_garbage_total", "7"): 2,
+    }
+
+
+def test_a_second_look_sees_what_has_changed(scrape):
+    one = running(residual=math.inf)
+    look = scrape(one)
+    assert look()["edgewise_residual", None].value == math.inf
+    one.round, one.residual, one.links[9] = 50, 1e-4, link(bytes_sent=8)
+    told = look()
+    assert told["edgewise_rounds_total", None].value == 50
+    assert told["edgewise_residual", None].value == 1e-4
+    assert told["edgewise_neighbour_sent_bytes_total", "9"].value == 8
+
+
+def test_there_is_nothing_to_tell_before_the_fit_begins(scrape):
+    assert scrape(peer())() == {}
+
+
+def test_metrics_can_be_off_and_end():
+    assert Metrics(peer(metrics=None)).open() is None
+    metrics = Metrics(running())
+    port = metrics.open()
+    assert samples(port)
+    metrics.close()
+    metrics.close()
+    with pytest.raises(urllib.error.URLError):
+        samples(port)
+
+
+def test_a_port_that_is_taken_is_named():
+    first = Metrics(running())
+    port = first.open()
+    try:
+        with pytest.raises(InputError, match=rf"peer3.toml: .*peer.metrics, 127.0.0.1:{port}"):
+            Metrics(running(metrics=f"127.0.0.1:{port}")).open()
+    finally:
+        first.close()
+
+
+# --- edgewise node --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(logging.getLogger("edgewise.peers"), "handlers", [])
+    call("init", "--nodes", 3)
+
+
+def node(*words):
+    return CliRunner().invoke(app, ["node", "mesh/peer0.toml", "--shard", "none.npz", *words])
+
+
+def test_a_node_tells_its_metrics_while_it_fits_and_no_longer(place, monkeypatch):
+    ports = []
+
+    def fit(self, shard):
+        log = Path("mesh/peer0/log.jsonl").read_text()
+        ports.append(int(re.search(r"peer 0 tells its metrics at port (\d+)", log)[1]))
+        self.round, self.residual, self.links = 7, 0.5, {1: link()}
+        self.board = SimpleNamespace(refused=0)
+        assert samples(ports[0])["edgewise_rounds_total", None].value == 7
+        return PeerResult(None, 7, 0.5, "finished", [])
+
+    monkeypatch.setattr(Peer, "fit", fit)
+    done = node()
+    assert (done.exit_code, len(ports)) == (0, 1), done.output
+    with pytest.raises(urllib.error.URLError):
+        samples(ports[0])
+
+
+def test_why_a_process_failed_is_its_last_line():
+    assert last_line(io.BytesIO(b"WARNING: a\nerror: no data\n\n")) == "no data"
+    assert last_line(io.BytesIO(b"")) == "it ended without a word"

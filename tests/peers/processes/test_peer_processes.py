@@ -1,0 +1,191 @@
+"""Peers as processes: the simulator's answer, whoever is killed, late, stopped or starts anew."""
+
+import random
+import shutil
+import signal
+import time
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+pytest.importorskip("cryptography", reason="peers need cryptography: pip install 'edgewise[peers]'")
+pytest.importorskip("grpc", reason="peers need grpcio: pip install 'edgewise[peers]'")
+
+from peer_process import Peers
+from uneven import problem_of
+
+import edgewise as ew
+from edgewise.methods import make
+from edgewise.peers.config.peer_config import Fit
+from edgewise.peers.node.stepper import Local, Pair, at_a_peer, facts_of
+
+BLACK_HOLE = 6.0  # seconds
+GRAPH = ew.Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])
+PENALTIES = [("l1:1e-2",), ("box:-0.1,0.1",), (), ("l2-ball:0.3",)]
+FIT = Fit(ridge=1e-3, rounds=20_000, mode="strict", classes=(-1.0, 1.0))
+
+
+def penalised(nodes):
+    each = [ew.L1(1e-2), ew.Box(-0.1, 0.1), ew.NoPenalty(), ew.L2Ball(0.3)]
+    return problem_of(7, nodes, penalty=[each[i % 4] for i in range(nodes)])
+
+
+def simulated(problem, graph, method, rounds):
+    return ew.solve(problem, graph, at_a_peer(method), rounds=rounds, reference=False).X
+
+
+# --- the computation alone ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "eta"),
+    [
+        ("saga-pd", None),
+        ("svr-pd", None),
+        ("lsvr-pd", None),
+        ("pdmm", None),
+        ("d-admm", None),
+        ("pg-extra", 0.1),
+        ("nids", 0.1),
+    ],
+)
+def test_one_node_at_a_time_is_the_simulator(name, eta):
+    problem, graph, rounds = penalised(6), ew.Graph.random(6, 9, 1), 40
+    with jax.enable_x64(True):
+        own = [problem.only([i]) for i in range(6)]
+        facts = [facts_of(part, int(graph.degrees[i])) for i, part in enumerate(own)]
+        around = [graph.neighbours(i).tolist() for i in range(6)]
+        peers = [
+            Local(own[i], i, make(name, eta), 0, np.dtype(float), facts[i]).among(
+                [Pair(facts[i], facts[j]) for j in around[i]]
+            )
+            for i in range(6)
+        ]
+        carries = [peer.start() for peer in peers]
+        sent = [outbox for _, outbox in carries]
+        for round in range(rounds):
+            came = [
+                [peers[j].outgoing(sent[j], around[j].index(i)) for j in around[i]]
+                for i in range(6)
+            ]
+            after = [
+                peer.step(carry, round, peer.gathered(got))
+                for peer, carry, got in zip(peers, carries, came, strict=True)
+            ]
+            carries, sent = map(list, zip(*after, strict=True))
+        models = [p.method.answer(c[0])[0] for p, c in zip(peers, carries, strict=True)]
+    expected = simulated(problem, graph, make(name, eta), rounds)
+    np.testing.assert_allclose(np.stack(models), expected, rtol=0, atol=1e-12)
+
+
+# --- strict ---------------------------------------------------------------------------------------
+
+
+def four(folder, **fit):
+    return Peers(folder, penalised(4), GRAPH, replace(FIT, **fit), PENALTIES)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    order = random.Random(4).sample(range(4), 4)
+    with four(tmp_path_factory.mktemp("peers"), tol=1e-7) as peers:
+        for i in order:
+            peers.start(i)
+            time.sleep(0.3)
+        assert peers.ended() == [0, 0, 0, 0]
+        return peers.models()
+
+
+def test_four_peers_come_to_the_simulators_models(undisturbed):
+    models, rounds = undisturbed
+    expected = simulated(penalised(4), GRAPH, make("saga-pd"), rounds[0])
+    np.testing.assert_allclose(models, expected, rtol=0, atol=1e-10)
+
+
+def test_all_stop_at_the_same_round_when_all_are_below_the_tolerance(undisturbed):
+    models, rounds = undisturbed
+    assert len(set(rounds)) == 1
+    assert rounds[0] < FIT.rounds
+    assert rounds[0] % 10 == 4  # V after a look: calm is counted with a new residual alone
+    assert np.abs(models - ew.reference(penalised(4)).x).max() < 1e-6
+
+
+def test_three_kills_change_nothing_at_all(undisturbed, tmp_path):
+    with four(tmp_path / "mesh", tol=1e-7) as peers:
+        peers.start(0, 1, 2, 3)
+        peers.until_round(1, 100)
+        peers.kill(1)
+        peers.start(1)
+        peers.until(lambda: peers.said(1).count("goes on from round") == 1, "a restart")
+        peers.until_round(3, 400)
+        peers.kill(3)
+        peers.kill(0)
+        peers.start(0, 3)
+        assert peers.ended() == [0, 0, 0, 0]
+        assert [peers.said(i).count("goes on from round") for i in range(4)] == [1, 1, 0, 1]
+        assert not any("cut off" in peers.said(i) for i in range(4))
+        models, rounds = peers.models()
+    assert rounds == undisturbed[1]
+    assert np.array_equal(models, undisturbed[0])
+
+
+def test_eight_peers_mix_and_one_of_them_is_asked_to_stop_and_comes_back(tmp_path):
+    ring, chords = [(i, (i + 1) % 8) for i in range(8)], [(0, 4), (1, 5), (2, 6)]
+    problem, graph, rounds = penalised(8), ew.Graph.from_edges(ring + chords), 1000
+    fit = replace(FIT, method="nids", eta=0.1, rounds=rounds)
+    with Peers(tmp_path / "mesh", problem, graph, fit, 2 * PENALTIES) as peers:
+        peers.start(*range(8))
+        peers.until_round(5, 50)
+        assert peers.running[5].poll() is None
+        peers.running[5].send_signal(signal.SIGTERM)
+        peers.until(lambda: peers.running[5].poll() is not None, "the end of peer 5")
+        assert peers.running[5].returncode == 0
+        stopped = int(np.load(peers.configs[5].out / "model.npz")["round"])
+        assert 50 <= stopped < rounds
+        assert peers.status(5)["state"] == "stopped"
+        peers.start(5)
+        assert peers.ended() == [0] * 8
+        assert f"goes on from round {stopped}\n" in peers.said(5)
+        models, ended = peers.models()
+    assert ended == [rounds] * 8
+    expected = simulated(problem, graph, make("nids", 0.1), rounds)
+    np.testing.assert_allclose(models, expected, rtol=0, atol=1e-10)
+
+
+# --- tolerant -------------------------------------------------------------------------------------
+
+
+def test_a_peer_that_loses_all_and_one_in_a_black_hole_leave_the_answer_as_it_is(tmp_path):
+    fit = {"mode": "tolerant", "patience": 2.0, "tol": 1e-8, "rounds": 10**8}
+    with four(tmp_path / "mesh", **fit) as peers:
+        peers.start(0, 1, 2, 3)
+        peers.until_round(1, 100)
+        peers.kill(1)
+        shutil.rmtree(peers.configs[1].out)
+        peers.running[3].send_signal(signal.SIGSTOP)
+        came_to, again = peers.status(0)["rounds"], time.monotonic() + BLACK_HOLE
+        peers.until_round(0, came_to + 300)  # the others do not wait, but for once
+        time.sleep(max(0.0, again - time.monotonic()))
+        peers.running[3].send_signal(signal.SIGCONT)
+        peers.start(1)
+        assert peers.ended() == [0, 0, 0, 0]
+        assert "goes on from round" not in peers.said(1)
+        models, rounds = peers.models()
+    assert max(rounds) < 10**8
+    assert np.abs(models - ew.reference(penalised(4)).x).max() < 1e-6
+
+
+# --- neighbours that do not fit together ----------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:.*has one neighbour")
+def test_both_ends_stop_and_name_what_differs_and_with_whom(tmp_path):
+    with Peers(tmp_path / "mesh", problem_of(7, 2), ew.Graph.path(2), FIT) as peers:
+        other = peers.configs[1]
+        peers.change(replace(other, fit=replace(other.fit, ridge=0.5)))
+        peers.start(0, 1)
+        assert all(code > 0 for code in peers.ended())
+        assert "peer 1 has ridge = 0.5, this peer 0.001" in peers.said(0)
+        assert "peer 0 has ridge = 0.001, this peer 0.5" in peers.said(1)

@@ -1,0 +1,83 @@
+"""Peers from Python, also from inside an event loop, as a notebook has one."""
+
+import asyncio
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+pytest.importorskip("cryptography", reason="peers need cryptography: pip install 'edgewise[peers]'")
+pytest.importorskip("grpc", reason="peers need grpcio: pip install 'edgewise[peers]'")
+
+from peer_process import PATIENCE, Peers
+from uneven import problem_of
+
+import edgewise as ew
+from edgewise.peers.config.peer_config import Fit
+
+pytestmark = pytest.mark.filterwarnings("ignore:peer . has one neighbour")
+FIT = Fit(ridge=1e-3, rounds=120, mode="strict", classes=(-1.0, 1.0))
+
+
+@pytest.fixture
+def problem():
+    return problem_of(7, 2)
+
+
+def fitted(peers, problem, **more):
+    return ew.Peer(peers.configs[0].path).fit(problem.shards[0], **more)
+
+
+def plainly(work):
+    return work()
+
+
+def inside_a_loop(work):
+    async def cell():
+        return work()
+
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(cell())
+    finally:
+        loop.close()
+
+
+@pytest.mark.parametrize("call", [plainly, inside_a_loop])
+def test_one_from_python_and_one_from_the_command_line(tmp_path, problem, call):
+    rows = []
+    with Peers(tmp_path, problem, ew.Graph.path(2), FIT) as peers:
+        peers.start(1)
+        result = call(lambda: fitted(peers, problem, callback=rows.append))
+        assert peers.ended() == [0]
+        models, rounds = peers.models()
+    method = ew.PrimalDual(ew.SAGA(), form="edge")
+    same = ew.solve(problem, ew.Graph.path(2), method, rounds=120, reference=False).X
+    np.testing.assert_allclose(models, same, rtol=0, atol=1e-10)
+    assert rounds == [120, 120]
+    assert np.array_equal(result.x, models[0])
+    assert result.rounds == 120
+    assert result.message.startswith("finished after 120 rounds")
+    assert [row["rounds"] for row in result.trace] == list(range(10, 121, 10))
+    assert rows[: len(result.trace)] == result.trace
+    assert result.residual == result.trace[-1]["residual"]
+
+
+@pytest.mark.parametrize("call", [plainly, inside_a_loop])
+def test_ctrl_c_stops_it_in_order(tmp_path, problem, call):
+    with Peers(tmp_path, problem, ew.Graph.path(2), FIT) as peers:  # nobody else ever comes
+
+        def interrupt():
+            end = time.monotonic() + PATIENCE
+            while peers.status(0).get("state") != "waiting" and time.monotonic() < end:
+                time.sleep(0.1)
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+        other = threading.Thread(target=interrupt)
+        other.start()
+        result = call(lambda: fitted(peers, problem))
+        other.join()
+        assert result.message.startswith("stopped after 0 rounds")
+        assert peers.status(0)["state"] == "stopped"

@@ -1,0 +1,235 @@
+"""Who has no right to talk to a peer is refused, and who talks nonsense is cut off; the run that
+they wanted to disturb comes to the same answer."""
+
+import json
+import signal
+import socket
+import ssl
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+
+import numpy as np
+import pytest
+
+pytest.importorskip("cryptography", reason="peers need cryptography: pip install 'edgewise[peers]'")
+pytest.importorskip("grpc", reason="peers need grpcio: pip install 'edgewise[peers]'")
+
+import grpc
+from peer_process import Peers
+from uneven import problem_of
+
+import edgewise as ew
+from edgewise.peers.config.peer_config import Fit
+from edgewise.peers.node.own_problem import one_node
+from edgewise.peers.node.stepper import facts_of
+from edgewise.peers.operations.mesh import CERTIFICATE, KEY
+from edgewise.peers.transport import certificates
+from edgewise.peers.transport.certificates import issue, make_authority, name_of
+from edgewise.peers.transport.connections import METHOD, SERVICE
+from edgewise.peers.transport.frames import HELLO, VECTORS, Frame, encode
+
+ROUNDS, EACH, TARGET = 1500, 40, 1
+NOBODY = 7
+CROWD, AT_ONCE = 1500, 8
+
+
+class ThreeDaysAgo(datetime):
+    @classmethod
+    def now(cls, tz=None):
+        return datetime.now(tz) - timedelta(days=3)
+
+
+class Strangers:
+    """Callers of one peer, with certificates good and bad."""
+
+    def __init__(self, peers):
+        self.peers, self.config = peers, peers.configs[TARGET]
+        self.signer = [(peers.folder / name).read_bytes() for name in (KEY, CERTIFICATE)]
+        self.name = name_of(self.config.mesh, TARGET)
+        self.told = set()
+
+    def of_peer(self, id):
+        config = self.peers.configs[id]
+        return config.key.read_bytes(), config.certificate.read_bytes()
+
+    def call(self, pair, *messages):
+        """The code with which a stream with these messages ends."""
+        credentials = grpc.ssl_channel_credentials(self.signer[1], *pair)
+        options = [
+            ("grpc.ssl_target_name_override", self.name),
+            ("grpc.use_local_subchannel_pool", 1),  # a connection of its own
+        ]
+        with grpc.secure_channel(self.config.listen, credentials, options) as channel:
+            stream = channel.stream_stream(f"/{SERVICE}/{METHOD}")
+            try:
+                for _ in stream(iter(messages), timeout=120):
+                    pass
+            except grpc.RpcError as ended:
+                if ended.code() != grpc.StatusCode.UNAVAILABLE:  # that one comes from this side
+                    self.told.add(ended.details())
+                return ended.code()
+        return grpc.StatusCode.OK
+
+    def speaking(self, pair, version):
+        """TLS of this version and no other."""
+        files = [self.peers.folder / name for name in ("caller.pem", "caller.key")]
+        for file, content in zip(files, reversed(pair), strict=True):
+            file.write_bytes(content)
+        context = ssl.create_default_context(cafile=self.peers.folder / CERTIFICATE)
+        context.minimum_version = context.maximum_version = version
+        context.set_alpn_protocols(["h2"])
+        context.load_cert_chain(*files)
+        return context
+
+    def shake_hands(self, context, to_the_end=True):
+        host, _, port = self.config.listen.rpartition(":")
+        with (
+            socket.create_connection((host, int(port)), 120) as plain,
+            context.wrap_socket(plain, server_hostname=self.name) as wrapped,
+        ):
+            if to_the_end:
+                assert wrapped.recv(9)  # its first frame: it took our certificate
+            return wrapped.version()
+
+    def greeting(self, id, **changes):
+        """As a peer would say it."""
+        config = self.peers.configs[id]
+        problem = one_node(config, self.peers.folder / f"data{id}.npz")
+        agreed = config.agreed() | {"unknowns": problem.size, "classes": [-1.0, 1.0]}
+        facts = list(facts_of(problem, len(config.neighbours)))
+        wants = self.peers.status(TARGET)["rounds"]  # one that needs older ones would stop the run
+        said = {"agreed": agreed, "facts": facts, "life": "stranger", "wants": wants}
+        said |= {"edge": None, "kept": 0}
+        text = json.dumps(said | changes).encode()
+        return encode(Frame(HELLO, sender=id, receiver=TARGET, payload=text))
+
+
+@pytest.fixture(scope="module")
+def attacked(tmp_path_factory):
+    """A run that is disturbed in the middle, when it can neither end nor go on by itself."""
+    problem, graph = problem_of(7, 3), ew.Graph.ring(3)
+    fit = Fit(ridge=1e-3, rounds=ROUNDS, mode="strict", classes=(-1.0, 1.0))
+    seen = {}
+    with Peers(tmp_path_factory.mktemp("peers"), problem, graph, fit) as peers:
+        peers.start(0, 1, 2)
+        peers.until_round(TARGET, 20)
+        for other in (0, 2):
+            peers.running[other].send_signal(signal.SIGSTOP)
+        time.sleep(2)  # the last of what they sent is taken, and told
+        strangers = Strangers(peers)
+        seen["round"] = peers.status(TARGET)["rounds"]
+        seen |= refusals(strangers)
+        seen["garbage"] = nonsense(strangers)
+        seen["told"] = strangers.told
+        for other in (0, 2):
+            peers.running[other].send_signal(signal.SIGCONT)
+        seen["codes"] = peers.ended()
+        seen["models"], seen["rounds"] = peers.models()
+        seen["status"], seen["said"] = peers.status(TARGET), peers.said(TARGET)
+    seen["simulated"] = ew.solve(
+        problem, graph, ew.PrimalDual(ew.SAGA(), form="edge"), rounds=ROUNDS, reference=False
+    ).X
+    return seen
+
+
+def refusals(strangers):
+    mesh, signer = strangers.config.mesh, strangers.signer
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(certificates, "datetime", ThreeDaysAgo)
+        expired = issue(*signer, mesh, 0, 1)
+    pairs = {
+        "no certificate": (),
+        "another authority": issue(*make_authority(), mesh, 0, 1),
+        "expired": expired,
+        "no neighbour": issue(*signer, mesh, NOBODY, 1),
+        "another mesh": issue(*signer, "other", 0, 1),
+        "never dials": strangers.of_peer(2),
+    }
+    greeting = strangers.greeting(0)
+    seen = {
+        name: [strangers.call(pair, greeting) for _ in range(EACH)] for name, pair in pairs.items()
+    }
+    own = strangers.of_peer(0)
+    with pytest.raises((ssl.SSLError, OSError)) as seen["1.2"]:
+        strangers.shake_hands(strangers.speaking(own, ssl.TLSVersion.TLSv1_2))
+    now = strangers.speaking(own, ssl.TLSVersion.TLSv1_3)
+    with ThreadPoolExecutor(AT_ONCE) as crowd:
+        hasty = crowd.map(lambda _: strangers.shake_hands(now, to_the_end=False), range(CROWD))
+        seen["crowd"] = list(hasty)
+    seen["1.3"] = strangers.shake_hands(now)
+    return seen
+
+
+def nonsense(strangers):
+    """What the streams of a neighbour end with that sends no, or wrong, or broken frames."""
+    own, rng = strangers.of_peer(0), np.random.default_rng(3)
+    hello, numbers = strangers.greeting(0), np.ones((1, 7))
+    vectors = Frame(VECTORS, round=0, sender=0, receiver=TARGET, payload=numbers)
+    after = [
+        encode(vectors._replace(payload=np.full((1, 7), np.nan))),
+        encode(vectors._replace(sender=2)),
+        encode(vectors._replace(payload=np.ones((1, 8)))),
+        encode(vectors, "float32"),
+        encode(vectors._replace(round=10**6)),
+        encode(vectors._replace(saved=10**6)),
+        encode(vectors)[:-1],
+        hello,
+        rng.bytes(60_000),
+    ]
+    instead = [
+        b"",
+        b"GET / HTTP/1.1",
+        encode(vectors),
+        hello[:-1],
+        strangers.greeting(0, wants="x"),
+    ]
+    instead.append(encode(Frame(HELLO, sender=0, receiver=TARGET, payload=b"[1]")))
+    return [strangers.call(own, hello, data) for data in after] + [
+        strangers.call(own, data) for data in instead
+    ]
+
+
+@pytest.mark.parametrize("who", ["no certificate", "another authority", "expired"])
+def test_no_connection_without_a_certificate_of_the_mesh(attacked, who):
+    assert attacked[who] == [grpc.StatusCode.UNAVAILABLE] * EACH
+
+
+@pytest.mark.parametrize("who", ["no neighbour", "another mesh", "never dials"])
+def test_no_stream_for_anybody_but_neighbours_that_dial(attacked, who):
+    assert attacked[who] == [grpc.StatusCode.PERMISSION_DENIED] * EACH
+
+
+def test_they_are_counted_and_logged(attacked):
+    assert attacked["status"]["refused"] == 3 * EACH
+    assert attacked["status"]["handshakes"] == 3 * EACH + 1  # and one of TLS 1.2
+    assert "a TLS handshake failed: the other side has no certificate" in attacked["said"]
+    assert f"refused: [b'peer-{NOBODY}." in attacked["said"]
+
+
+def test_many_may_connect_at_once(attacked):
+    """gRPC crashes when its certificates are replaced while somebody else connects."""
+    assert attacked["crowd"] == ["TLSv1.3"] * CROWD
+
+
+def test_they_are_told_nothing(attacked):
+    assert attacked["told"] == {""}
+
+
+def test_nothing_older_than_tls_1_3(attacked):
+    assert attacked["1.3"] == "TLSv1.3"
+    assert isinstance(attacked["1.2"].value, OSError)  # ssl.SSLError is one
+
+
+def test_a_neighbour_that_sends_garbage_is_cut_off_and_counted(attacked):
+    assert set(attacked["garbage"]) == {grpc.StatusCode.ABORTED}
+    assert attacked["status"]["neighbours"]["0"]["garbage"] == len(attacked["garbage"]) == 15
+    lines = [line for line in attacked["said"].splitlines() if "peer 0 cut off" in line]
+    assert 1 <= len(lines) < 15
+
+
+def test_the_answer_is_what_it_would_have_been(attacked):
+    assert attacked["round"] < ROUNDS
+    assert attacked["codes"] == [0, 0, 0]
+    assert attacked["rounds"] == [ROUNDS] * 3
+    np.testing.assert_allclose(attacked["models"], attacked["simulated"], atol=1e-10)
