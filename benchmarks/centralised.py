@@ -25,7 +25,7 @@ from sklearn.linear_model import LogisticRegression
 
 import edgewise as ew
 from edgewise.engines.simulator import Simulator
-from edgewise.methods import make
+from edgewise.methods.catalogue import make
 
 GOAL = 1e-6
 NODES, EDGES = 10, 20

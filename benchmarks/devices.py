@@ -29,7 +29,7 @@ from rich.table import Table  # noqa: E402
 import edgewise as ew  # noqa: E402
 from edgewise.engines.sharded import ShardedSimulator  # noqa: E402
 from edgewise.engines.simulator import Simulator  # noqa: E402
-from edgewise.methods import make  # noqa: E402
+from edgewise.methods.catalogue import make  # noqa: E402
 from edgewise.running.checks import precision  # noqa: E402
 
 NODES, EDGES, SAMPLES, FEATURES, REPEATS = 400, 1200, 50, 500, 7

@@ -108,7 +108,7 @@ def run(problem_name: str, graph_name: str, options: argparse.Namespace) -> None
     graph = GRAPHS[graph_name]()
     star = ew.reference(problem)
     short = 10 if options.quick else 1
-    names = [m for m in ew.methods() if m not in LEFT_OUT]
+    names = [m for m in ew.list_methods() if m not in LEFT_OUT]
     a_round = 2 * graph.edge_count * problem.size * 8
     budgets = {
         "calls": (PASSES * problem.counts.mean() / short, "oracle_calls"),

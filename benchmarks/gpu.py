@@ -21,7 +21,7 @@ from rich.table import Table
 
 import edgewise as ew
 from edgewise.engines.native import simulator
-from edgewise.methods import make
+from edgewise.methods.catalogue import make
 
 METHODS = {
     "saga-pd": make("saga-pd"),

@@ -40,7 +40,7 @@ from edgewise.engines.native import simulator
 from edgewise.engines.rank_share import Share, partition
 from edgewise.engines.rank_simulator import RankSimulator, one_round
 from edgewise.engines.simulator import Simulator
-from edgewise.methods import make
+from edgewise.methods.catalogue import make
 from edgewise.running.checks import precision
 
 NODES, EDGES, SAMPLES = 50, 250, 20
@@ -96,7 +96,7 @@ class Local:
 
     def __init__(self, rank: RankSimulator, carry: Any, rounds: int) -> None:
         self.fixed, tree = jax.tree.flatten((rank.own_method, rank.network, rank.block))
-        noise = rank.words(0, rounds).reshape(rounds, -1, rank.method.words)
+        noise = rank.random_bits(0, rounds).reshape(rounds, -1, rank.method.random_draws)
         state, _ = carry  # what node form sends is a part of its state
         self.before, form = jax.tree.flatten((state, (), noise, jnp.zeros((), jnp.int32)))
         self.came = rank.post.came

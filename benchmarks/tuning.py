@@ -16,7 +16,7 @@ from rich.table import Table
 
 import edgewise as ew
 from edgewise.engines.simulator import Simulator
-from edgewise.methods import make
+from edgewise.methods.catalogue import make
 from edgewise.running.measures import target_of
 from edgewise.study.sweep import Sweep
 from edgewise.study.tune import FACTORS, LOOKS, Search

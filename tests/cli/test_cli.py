@@ -444,7 +444,7 @@ def test_report_takes_traces_too():
 
 def test_methods_agree_with_their_index():
     told = said("methods")
-    assert list(told) == list(ew.methods())
+    assert list(told) == list(ew.list_methods())
     index = (ROOT / "docs" / "methods" / "README.md").read_text()
     for name, row in told.items():
         line = next(x for x in index.splitlines() if x.startswith(f"| `{name}` |"))

@@ -101,7 +101,7 @@ def test_relative_links_lead_somewhere(page):
 # --- methods --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ew.methods())
+@pytest.mark.parametrize("method", ew.list_methods())
 def test_every_method_is_in_the_index_and_on_a_page(method):
     folder = ROOT / "docs" / "methods"
     index = (folder / "README.md").read_text()

@@ -10,9 +10,9 @@ from faults_numpy import replay
 from numpy.testing import assert_allclose
 
 import edgewise as ew
-from edgewise.backend.random_bits import draw_words
+from edgewise.backend.random_bits import draw_bits
 from edgewise.engines.faulty_simulator import FaultySimulator
-from edgewise.methods import make
+from edgewise.methods.catalogue import make
 
 V, n, RIDGE, L1 = 6, 4, 0.1, 0.02
 COUNTS = (4, 9, 6, 12, 5, 8)
@@ -170,7 +170,7 @@ def test_who_sleeps_neither_calls_nor_sends():
     rounds = 60
     trace = solve(ew.Faults(awake=0.5, seed=2), rounds=rounds).trace
     key = jax.random.fold_in(jax.random.key(2), 1)
-    words = np.asarray(draw_words(key, jnp.arange(V), jnp.arange(rounds), 1)[..., 0])
+    words = np.asarray(draw_bits(key, jnp.arange(V), jnp.arange(rounds), 1)[..., 0])
     awake = words >= HALF
     calls = sum(COUNTS) + np.r_[0, awake.sum(1).cumsum()]
     assert_allclose(trace["oracle_calls"] * V, calls[::5])

@@ -8,7 +8,7 @@ import pytest
 import edgewise as ew
 from edgewise.engines.faults import weatherproof
 from edgewise.errors import FaultWarning, GraphError, MethodError
-from edgewise.methods import make
+from edgewise.methods.catalogue import make
 
 V = 6
 GRAPH = ew.Graph.ring(V)

@@ -72,10 +72,10 @@ def test_the_cases_are_what_they_say(found):
 
 
 def test_every_method_graph_and_partition_meets_every_number_of_ranks():
-    assert {name for name, _ in PLAN} >= set(ew.methods())
+    assert {name for name, _ in PLAN} >= set(ew.list_methods())
     for ranks in RANKS:
         at = {name: PLAN[name, r] for name, r in PLAN if r == ranks}
-        assert set(at) >= set(ew.methods())
+        assert set(at) >= set(ew.list_methods())
         assert {graph for graph, _, _ in at.values()} == set(GRAPHS)
         assert {penalty for _, penalty, _ in at.values()} == {"l1", "per node", "none"}
         assert {how for _, _, how in at.values()} == set(PARTITIONS)

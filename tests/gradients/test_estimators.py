@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from literal import make_case
 
 import edgewise as ew
-from edgewise.backend.random_bits import draw_words
+from edgewise.backend.random_bits import draw_bits
 from edgewise.engines.wires import connect
 from edgewise.gradients.memory import coin
 from edgewise.problem.block import choose
@@ -98,7 +98,7 @@ def over_all(gradient, p, case, words, steps=3, trail=None):
     with jax.enable_x64(True):
         if trail is None:
             trail = np.array([models(case, 20 + t) for t in range(steps)])
-        noise = draw_words(jax.random.key(9), p.ids, jnp.arange(len(trail)), gradient.words)
+        noise = draw_bits(jax.random.key(9), p.ids, jnp.arange(len(trail)), gradient.random_draws)
         args = (p, models(case, 7), trail, noise, models(case, 1), words)
         (G, after), before = visit(gradient, *jax.tree.map(jnp.asarray, args))
         return jax.tree.map(np.asarray, (G, after, before))
@@ -348,7 +348,7 @@ def test_single_draws_split_the_words_evenly(K):
 def test_drawn_pairs_are_uniform_by_a_chi_square():
     K, batch, rounds, nodes = 6, 2, 3000, 5
     with jax.enable_x64(True):
-        noise = draw_words(jax.random.key(0), jnp.arange(nodes), jnp.arange(rounds), batch)
+        noise = draw_bits(jax.random.key(0), jnp.arange(nodes), jnp.arange(rounds), batch)
     rows, _ = drawn(np.asarray(noise).reshape(-1, batch), np.full(rounds * nodes, K))
     seen = Counter(tuple(sorted(r)) for r in rows)
     expected = rounds * nodes / comb(K, batch)

@@ -1,5 +1,5 @@
 """Decentralised communication sliding as listed by its authors: a whole Laplacian, y kept, sums at
-the end, plain NumPy; shared with the library are only the random words.
+the end, plain NumPy; shared with the library are only the random bits.
 
 Order of steps and the strongly convex settings are those of public code that names the paper, but
 with V(x, u) = |x - u|^2 / 2, for which C = 1; the convex settings are from memory, and a test holds

@@ -1,7 +1,7 @@
 """EDGE with a multiplier per edge and the matrix B written out, in plain NumPy.
 
 The source's listing was not at hand: this is the augmented Lagrangian of the method's docstring,
-descended in x and ascended in y. Shared with the library are only the random words.
+descended in x and ascended in y. Shared with the library are only the random bits.
 """
 
 import numpy as np

@@ -1,11 +1,11 @@
-"""A network with faults, written out: every message is a letter in a list. Only the random words
+"""A network with faults, written out: every message is a letter in a list. Only the random bits
 are those of the library, so that the same letters get lost."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from edgewise.backend.random_bits import draw_words
+from edgewise.backend.random_bits import draw_bits
 
 
 def gradient(A, y, x, ridge):
@@ -26,8 +26,8 @@ def replay(parts, ridge, l1, f, eta, rho, rounds):
     at, key = jnp.arange(rounds), jax.random.key(f.seed)
     ways = [(i, j) for i in range(V) for j in range(V) if (i, j) in rho]  # from i to j
     ids = jnp.array([i * V + j for i, j in ways])
-    by_edge = np.asarray(draw_words(jax.random.fold_in(key, 0), ids, at, 2)).astype(object)
-    by_node = np.asarray(draw_words(jax.random.fold_in(key, 1), jnp.arange(V), at, 1)[..., 0])
+    by_edge = np.asarray(draw_bits(jax.random.fold_in(key, 0), ids, at, 2)).astype(object)
+    by_node = np.asarray(draw_bits(jax.random.fold_in(key, 1), jnp.arange(V), at, 1)[..., 0])
     x = {i: np.zeros(n) for i in range(V)}
     said = {w: rho[w] * x[w[0]] for w in ways}
     heard, newest = {w: said[w[::-1]] for w in ways}, dict.fromkeys(ways, -1)  # along w

@@ -4,7 +4,7 @@ are slow there."""
 from uneven import problem_of
 
 import edgewise as ew
-from edgewise.methods import make
+from edgewise.methods.catalogue import make
 from edgewise.peers.config.peer_config import Fit
 from edgewise.peers.node.stepper import at_a_peer
 

@@ -1,9 +1,9 @@
 """The paper's algorithms, transcribed literally: per-edge duals, loops, plain NumPy, no haste.
 
-Nothing here is shared with the library but the random words (`edgewise.words`), for randomness is
-not what these transcriptions check. Each estimator is a generator that reads like the paper's
-listing: it yields g(t), and is sent x(t+1) with the words of the next round. Oracle calls are
-counted where the oracle is asked, so that nobody has to reason about them.
+Nothing here is shared with the library but the random bits (`edgewise.backend.random_bits`), for
+randomness is not what these transcriptions check. Each estimator is a generator that reads like
+the paper's listing: it yields g(t), and is sent x(t+1) with the bits of the next round. Oracle
+calls are counted where the oracle is asked, so that nobody has to reason about them.
 
 One reading: the ridge is known to the node, so it is never estimated; f(x, k) is the rest.
 """
@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import edgewise as ew
-from edgewise.backend.random_bits import draw_words
+from edgewise.backend.random_bits import draw_bits
 
 QUICK = {"xla_backend_optimization_level": 0}  # for programs that are compiled to run but once
 
@@ -347,7 +347,7 @@ class Moment:
 def words_for(seed, nodes, rounds, words):
     """(rounds, V, words) as Python-friendly integers."""
     with jax.enable_x64(True):
-        drawn = draw_words(jax.random.key(seed), np.arange(nodes), np.arange(rounds), words)
+        drawn = draw_bits(jax.random.key(seed), np.arange(nodes), np.arange(rounds), words)
         return np.asarray(drawn).astype(np.uint64)
 
 

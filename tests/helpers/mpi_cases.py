@@ -12,7 +12,7 @@ from literal import make_case
 from sharded_cases import MIXED, STAR, build, saga
 
 import edgewise as ew
-from edgewise.methods import make
+from edgewise.methods.catalogue import make
 from edgewise.running.trace import COLUMNS
 
 GRAPHS = {
@@ -21,7 +21,7 @@ GRAPHS = {
     "grid": ew.Graph.grid(3, 4),
 }
 RANKS = (1, 2, 4, 8)
-METHODS = {name: make(name) for name in ew.methods()} | {
+METHODS = {name: make(name) for name in ew.list_methods()} | {
     "saga-pd, edge form": saga("edge"),
     "svr-pd-es, edge form": ew.PrimalDual(ew.SVRG(stop=0.05), form="edge"),
 }

@@ -9,7 +9,7 @@ from mpi_cases import seen
 from sharded_cases import GRID, MIXED, build, saga
 
 import edgewise as ew
-from edgewise.methods import make
+from edgewise.methods.catalogue import make
 
 METHODS = {
     "saga-pd": saga(),  # a table of all samples

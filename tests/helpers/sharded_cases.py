@@ -14,7 +14,7 @@ import edgewise as ew
 from edgewise.backend.programs import compiled
 from edgewise.engines.sharded import ShardedSimulator
 from edgewise.engines.simulator import Simulator
-from edgewise.methods import make
+from edgewise.methods.catalogue import make
 
 FLOAT64 = np.dtype("float64")
 RANDOM, RING, GRID = ew.Graph.random(11, 20, seed=1), ew.Graph.ring(9), ew.Graph.grid(3, 4)

@@ -4,7 +4,7 @@ PMGT and Network-DANE follow public code that names those papers, GT-SAGA's orde
 code of it, VR-DIGing public notes on the paper. The listings of S-DIGing and GT-SVRG were not at
 hand: those follow their abstracts and what is commonly known of them.
 
-Shared with the library are only the random words. Each gives the iterates x(1)..x(T), and the
+Shared with the library are only the random bits. Each gives the iterates x(1)..x(T), and the
 nodes, whose oracle has counted what it was asked.
 """
 
@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from literal import draw, heads
 
-from edgewise.backend.random_bits import draw_words
+from edgewise.backend.random_bits import draw_bits
 
 
 def metropolis(graph):
@@ -28,7 +28,7 @@ def metropolis(graph):
 def noise(case, rounds, words, seed):
     with jax.enable_x64(True):
         ids, at = np.arange(case.graph.nodes, dtype=np.int32), np.arange(rounds)
-        return np.asarray(draw_words(jax.random.key(seed), ids, at, words))
+        return np.asarray(draw_bits(jax.random.key(seed), ids, at, words))
 
 
 class Saga:

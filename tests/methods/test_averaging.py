@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
 
 import edgewise as ew
-from edgewise.backend.random_bits import draw_words
+from edgewise.backend.random_bits import draw_bits
 from edgewise.engines.simulator import Simulator
 from edgewise.errors import GraphError, MethodError
 from edgewise.graph.mixing import mixing_weights
@@ -129,7 +129,9 @@ def test_iterates_are_those_of_the_source(name, mix):
     with jax.enable_x64(True):
         sim = Simulator(made, graph, method, seed, np.dtype("float64"))
         words = np.asarray(
-            draw_words(jax.random.key(seed), jnp.arange(NODES), jnp.arange(T + late), method.words)
+            draw_bits(
+                jax.random.key(seed), jnp.arange(NODES), jnp.arange(T + late), method.random_draws
+            )
         )
         transcript, estimator = PLAIN[name]
         gradient = estimator(parts, RIDGE, words)

@@ -6,7 +6,7 @@ import pytest
 from literal import asvrg_schedule, heads, make_case, words_for
 
 import edgewise as ew
-from edgewise.methods import CATALOGUE, make
+from edgewise.methods.catalogue import CATALOGUE, make
 
 T = 40
 CASE = make_case()

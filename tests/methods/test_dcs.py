@@ -11,7 +11,7 @@ from literal import draw, make_case
 from numpy.testing import assert_allclose
 
 import edgewise as ew
-from edgewise.backend.random_bits import draw_words
+from edgewise.backend.random_bits import draw_bits
 from edgewise.engines.simulator import Simulator
 from edgewise.errors import MethodError, UnknownName
 from edgewise.methods.dcs import DCS
@@ -71,7 +71,7 @@ def test_iterates_are_those_of_the_source(noisy, strong):
     gradient, oracle = (ew.SGD(), sampled) if noisy else (ew.Full(), whole)
     with jax.enable_x64(True):
         rounds = jnp.arange(2 * STEPS)
-        drawn = draw_words(jax.random.key(SEED), jnp.arange(V), rounds, T * gradient.words)
+        drawn = draw_bits(jax.random.key(SEED), jnp.arange(V), rounds, T * gradient.random_draws)
         words = np.asarray(drawn)[1::2].reshape(STEPS, V, T, -1)  # of every second round
         method = DCS(gradient, eta="theory", mixing=W, mu="auto" if strong else 0.0, inner=T)
         sim = Simulator(case.problem, case.graph, method, SEED, np.dtype("float64"))

@@ -11,7 +11,7 @@ from literal import make_case
 from numpy.testing import assert_allclose
 
 import edgewise as ew
-from edgewise.backend.random_bits import draw_words
+from edgewise.backend.random_bits import draw_bits
 from edgewise.engines.simulator import Simulator, run_rounds
 from edgewise.errors import GraphError, MethodError
 from edgewise.methods.edge import EDGE
@@ -141,7 +141,7 @@ def test_steps_can_be_swept():
     etas, betas = np.array([0.1, 0.4, 0.8]), np.array([2.0, 0.5, 0.2])
     with jax.enable_x64(True):
         made = Simulator(problem("iid"), GRAPHS["ring"], EDGE(ew.SAGA()), SEED, np.dtype(float))
-        words = draw_words(jax.random.key(SEED), jnp.arange(V), jnp.arange(12), 1)[:, None]
+        words = draw_bits(jax.random.key(SEED), jnp.arange(V), jnp.arange(12), 1)[:, None]
         carry = made.start(np.ones((V, 4)), None)
 
         def go(eta, beta):

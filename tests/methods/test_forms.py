@@ -66,7 +66,7 @@ def paper(case, name, batch):
     if estimator is literal.asvrg:
         options = {**options, "batch": batch}
     gradient = make(batch)
-    return gradient, literal.run(case, estimator, ROUNDS, gradient.words, **options)
+    return gradient, literal.run(case, estimator, ROUNDS, gradient.random_draws, **options)
 
 
 def assert_same(case, gradient, forms, told):

@@ -12,9 +12,9 @@ from literal import QUICK, make_case
 from program_constants import constants
 
 import edgewise as ew
-from edgewise.backend.random_bits import draw_words
+from edgewise.backend.random_bits import draw_bits
 from edgewise.engines.simulator import Simulator, run_rounds
-from edgewise.methods import make
+from edgewise.methods.catalogue import make
 from edgewise.problem.block import Links
 from edgewise.problem.rows import Dense
 
@@ -144,7 +144,7 @@ def split(case, sim, rounds, stretch):
     for r in range(rounds):
         new = {}
         for i, (m, p) in nodes.items():
-            words = draw_words(seed, p.ids, jnp.array([r]), m.words)[0]
+            words = draw_bits(seed, p.ids, jnp.array([r]), m.random_draws)[0]
             new[i] = turn(m, p, state[i], out[i], mail(i), words, phases[r % len(phases)])
         for i in nodes:
             state[i], out[i] = new[i]
@@ -190,13 +190,13 @@ def agree(case, method, rounds, stretch):
 
 def test_words_depend_on_seed_node_and_round_alone():
     with jax.enable_x64(True):
-        whole = np.asarray(draw_words(jax.random.key(4), jnp.arange(5), jnp.arange(10), 3))
+        whole = np.asarray(draw_bits(jax.random.key(4), jnp.arange(5), jnp.arange(10), 3))
         for i in (0, 3):
             for r in (0, 7):
-                mine = draw_words(jax.random.key(4), jnp.array([i]), jnp.array([r]), 3)
+                mine = draw_bits(jax.random.key(4), jnp.array([i]), jnp.array([r]), 3)
                 assert (np.asarray(mine)[0, 0] == whole[r, i]).all()
-        fewer = np.asarray(draw_words(jax.random.key(4), jnp.arange(5), jnp.arange(10), 1))
-        other = np.asarray(draw_words(jax.random.key(5), jnp.arange(5), jnp.arange(10), 3))
+        fewer = np.asarray(draw_bits(jax.random.key(4), jnp.arange(5), jnp.arange(10), 1))
+        other = np.asarray(draw_bits(jax.random.key(5), jnp.arange(5), jnp.arange(10), 3))
     assert (fewer[..., 0] == whole[..., 0]).all()
     assert len(np.unique(whole)) == whole.size
     assert not np.isin(other, whole).any()
@@ -211,7 +211,7 @@ def test_programs_hold_no_data(name, form):
         X = jnp.asarray(case.X0)
         init = jax.make_jaxpr(lambda m, p, X: m.init(p, X, None))(sim.method, sim.block, X)
         carry = jax.eval_shape(lambda m, p, X: m.init(p, X, None), sim.method, sim.block, X)
-        noise = jnp.zeros((4, 1, case.graph.nodes, sim.method.words), jnp.uint32)
+        noise = jnp.zeros((4, 1, case.graph.nodes, sim.method.random_draws), jnp.uint32)
         steps = jax.make_jaxpr(partial(run_rounds, unroll=1))(
             sim.method, sim.network, sim.block, carry, noise, None
         )

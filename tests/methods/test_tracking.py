@@ -84,7 +84,7 @@ def test_pmgt_is_as_printed(name, depth):
         "saga": (printed.Saga, ew.SAGA()),
         "lsvrg": (printed.Lsvrg, ew.LSVRG()),
     }[name]
-    told, nodes = printed.pmgt(case, estimator, 0.3, STEPS, depth, gradient.words, SEED)
+    told, nodes = printed.pmgt(case, estimator, 0.3, STEPS, depth, gradient.random_draws, SEED)
     assert_same(case, PMGT(gradient, eta=0.3, depth=depth), told, nodes)
 
 

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 import edgewise as ew
-from edgewise.backend.random_bits import draw_words
+from edgewise.backend.random_bits import draw_bits
 from edgewise.problem.smoothness import Smoothness
 
 V, N, P = 7, 90, 4
@@ -29,7 +29,7 @@ def test_some_nodes_draw_the_samples_that_they_draw_among_all():
         drawn = []
         for problem in (whole, some):
             block = problem.block(None, np.float64)
-            words = draw_words(jax.random.key(3), block.ids, jnp.arange(6), 2)
+            words = draw_bits(jax.random.key(3), block.ids, jnp.arange(6), 2)
             drawn.append(np.array([block.rows.dense(block.pick(w).rows) for w in words]))
     assert_array_equal(drawn[0][:, [3, 5]], drawn[1])
     assert not np.array_equal(drawn[0][:, [0, 1]], drawn[1])

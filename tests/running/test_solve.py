@@ -14,7 +14,7 @@ import pytest
 
 import edgewise as ew
 from edgewise import errors
-from edgewise.methods import make
+from edgewise.methods.catalogue import make
 from edgewise.running import checkpoint
 
 rng = np.random.default_rng(0)
@@ -213,7 +213,7 @@ def test_float32_programs_hold_no_float64_models():
         for name in ("saga-pd", "svr-pd-es", "lsvr-pd", "asvr-pd", "sk-pd"):
             run = Simulator(PROBLEM, GRAPH, make(name), 0, np.float32)
             carry = run.start(np.zeros((6, 4)), None)
-            noise = jax.numpy.zeros((2, 1, 6, run.method.words), jax.numpy.uint32)
+            noise = jax.numpy.zeros((2, 1, 6, run.method.random_draws), jax.numpy.uint32)
             program = jax.make_jaxpr(run_rounds, static_argnums=6)(
                 run.method, run.network, run.block, carry, noise, None, 1
             )
@@ -427,7 +427,7 @@ def test_any_iterable_of_penalties_is_one_per_node():
 
 
 def test_every_method_has_a_line_and_runs():
-    for name, line in ew.methods().items():
+    for name, line in ew.list_methods().items():
         assert len(line) > 10
         takes = make(name).takes_penalty
         result = ew.solve(PROBLEM if takes else SMOOTH, GRAPH, name, rounds=3)
@@ -502,6 +502,6 @@ def test_trace_saves_loads_and_plots(tmp_path):
 
 def test_checkpoints_are_not_written_at_every_recording(tmp_path, monkeypatch):
     saves = []
-    monkeypatch.setattr(checkpoint.Keeper, "save", lambda self, run: saves.append(run.round))
+    monkeypatch.setattr(checkpoint.Checkpointer, "save", lambda self, run: saves.append(run.round))
     ew.solve(PROBLEM, GRAPH, rounds=100, record_every=10, checkpoint=tmp_path / "run.npz")
     assert saves == [100]

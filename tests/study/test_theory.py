@@ -8,7 +8,7 @@ import pytest
 import edgewise as ew
 from edgewise.engines.simulator import Simulator
 from edgewise.errors import MethodError, UnknownName
-from edgewise.methods import make
+from edgewise.methods.catalogue import make
 from edgewise.study import theory
 
 NODES, SAMPLES, SIZE = 6, 12, 5
@@ -125,7 +125,7 @@ def moments(start, X, S):
     with jax.enable_x64(True):
         memory = first(g, start.block, jnp.asarray(S))
         for k in range(K):  # the last word picks the sample; one before it says tails
-            words = np.full((2, g.words), 2**32 - 1, np.uint32)
+            words = np.full((2, g.random_draws), 2**32 - 1, np.uint32)
             words[:, -1] = np.ceil(k * 2**32 / K)
             drawn, after = ask(g, start.block, jnp.asarray(X), memory, jnp.asarray(words))
             G.append(np.asarray(drawn))

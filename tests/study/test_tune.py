@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 import edgewise as ew
 from edgewise.engines.simulator import Simulator
 from edgewise.errors import DivergenceWarning, MethodError, UnknownName
-from edgewise.methods import make
+from edgewise.methods.catalogue import make
 from edgewise.running.measures import target_of
 from edgewise.study.curves import Curve
 from edgewise.study.sweep import Sweep
@@ -72,7 +72,7 @@ def test_cells_are_the_runs_that_they_stand_for(name):
     X0 = np.random.default_rng(0).standard_normal((V, N))
     with jax.enable_x64(True):
         sweep = Sweep(problem(), GRAPH, cells, seed, DOUBLE)
-        sweep.room = 7  # stretches of their own random words
+        sweep.room = 7  # stretches of their own random bits
         sweep.start(X0)
         assert sweep.form.branching is SWEPT[name]
         sweep.advance(rounds // sweep.phases)

@@ -8,7 +8,7 @@ from jax import Array
 from jax.experimental.xla_metadata import set_xla_metadata
 
 
-def solid(f: Callable[..., Array]) -> Callable[..., Array]:
+def no_inline(f: Callable[..., Array]) -> Callable[..., Array]:
     """f, on a CPU, as a call that XLA may not inline: what goes in and comes out is computed once.
 
     Otherwise every reader of a gathered sum would gather it again. A GPU wants the opposite: there

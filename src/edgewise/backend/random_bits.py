@@ -1,4 +1,4 @@
-"""Random words: a function of (seed, node, round) alone, so that every engine draws the same."""
+"""Random bits: a function of (seed, node, round) alone, so that every engine draws the same."""
 
 import jax
 import jax.numpy as jnp
@@ -6,16 +6,16 @@ from jax import Array
 from jax.extend.random import threefry_2x32
 
 
-def draw(seed: Array, ids: Array, rounds: Array, words: int) -> Array:
-    """(rounds, v, words) 32-bit words."""
+def draw(seed: Array, ids: Array, rounds: Array, draws: int) -> Array:
+    """(rounds, v, draws) 32-bit numbers."""
     i, r = jnp.broadcast_arrays(ids[None].astype(jnp.uint32), rounds[:, None].astype(jnp.uint32))
 
     def pair(j: Array) -> Array:
         key = jax.random.key_data(jax.random.fold_in(seed, j))
         return jnp.stack(threefry_2x32(key, jnp.stack([i, r])))
 
-    pairs = jax.vmap(pair)(jnp.arange(-(-words // 2)))
-    return jnp.moveaxis(pairs.reshape(-1, *i.shape)[:words], 0, -1)
+    pairs = jax.vmap(pair)(jnp.arange(-(-draws // 2)))
+    return jnp.moveaxis(pairs.reshape(-1, *i.shape)[:draws], 0, -1)
 
 
-draw_words = jax.jit(draw, static_argnums=3)
+draw_bits = jax.jit(draw, static_argnums=3)

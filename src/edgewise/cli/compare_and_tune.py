@@ -34,7 +34,9 @@ def compare(o: CompareOptions) -> None:
     Steps are found by one rule for all, with a seed that the runs do not see.
     """
     job, console = make_job(o), output(o)
-    every = list(ew.methods()) if o.methods == "all" else [m.strip() for m in o.methods.split(",")]
+    every = (
+        list(ew.list_methods()) if o.methods == "all" else [m.strip() for m in o.methods.split(",")]
+    )
     accuracies = parts.listed("accuracies", o.accuracies)
     budget = PASSES * float(job.problem.counts.mean()) if o.budget is None else o.budget
     folder = runs.new_folder(o.out, "compare") if o.save else None

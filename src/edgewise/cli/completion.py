@@ -4,9 +4,9 @@ from glob import glob
 
 
 def methods() -> list[str]:
-    from edgewise.methods import methods
+    from edgewise.methods.catalogue import list_methods
 
-    return list(methods())
+    return list(list_methods())
 
 
 def data_sets(incomplete: str) -> list[str]:

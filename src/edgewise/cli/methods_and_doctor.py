@@ -15,7 +15,7 @@ from edgewise import __version__
 from edgewise.backend.cache import folder
 from edgewise.cli.options import ListOptions
 from edgewise.cli.shell import output, print_json
-from edgewise.methods import make
+from edgewise.methods.catalogue import make
 from edgewise.running.checks import precision
 
 PACKAGE_OF = re.compile(r"([\w.-]+).*extra == ['\"]([\w.-]+)['\"]")
@@ -23,7 +23,7 @@ PACKAGE_OF = re.compile(r"([\w.-]+).*extra == ['\"]([\w.-]+)['\"]")
 
 def methods(o: ListOptions) -> None:
     """What there is, what each needs, and when to take it."""
-    rows = {name: needs(make(name)) | {"advice": line} for name, line in ew.methods().items()}
+    rows = {name: needs(make(name)) | {"advice": line} for name, line in ew.list_methods().items()}
     told = "[bold]heals[/]: exact under faults; [bold]vectors[/]: sent an edge and round"
     table = Table(caption=told, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in ("method", "penalty", "exact", "heals", "vectors", "advice"):

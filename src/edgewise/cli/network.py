@@ -15,7 +15,7 @@ from edgewise.cli.groups import Task
 from edgewise.cli.network_options import AddOptions, InitOptions, LeaveOptions, RenewOptions
 from edgewise.cli.shell import output, print_json
 from edgewise.errors import GraphError, InputError
-from edgewise.methods import make
+from edgewise.methods.catalogue import make
 
 if TYPE_CHECKING:
     from edgewise.peers.config.peer_config import Fit, PeerConfig

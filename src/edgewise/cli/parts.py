@@ -13,7 +13,7 @@ import edgewise as ew
 from edgewise.cli.groups import Run, Task, Weather
 from edgewise.cli.shell import launched
 from edgewise.errors import GraphError, InputError, MethodError, ProblemError, UnknownName
-from edgewise.methods import make
+from edgewise.methods.catalogue import make
 
 Numbers = list[float]
 

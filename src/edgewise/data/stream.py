@@ -31,7 +31,7 @@ class Stream:
             raise DataError("Stream takes a function draw(node, size, rng), and Shards to hold out")
 
 
-class Tap:
+class StreamReader:
     """A stream, read round by round: rounds are drawn `ROUNDS` at a time, by absolute number, so
     that a run does not depend on where it is recorded or resumed, and nothing drawn is lost."""
 

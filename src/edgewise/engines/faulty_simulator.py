@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array, lax
 
 from edgewise.backend.programs import compiled
-from edgewise.backend.random_bits import draw_words
+from edgewise.backend.random_bits import draw_bits
 from edgewise.engines.faults import Faults
 from edgewise.engines.faulty_wires import Chances, Faulty, Mail, Spells
 from edgewise.engines.simulator import Simulator
@@ -20,14 +20,14 @@ from edgewise.problem.block import Block
 def run_faulty_rounds(
     method: Any, network: Faulty, p: Block, carry: Any, noise: Array, luck: Any, unroll: int
 ) -> Any:
-    """As `run_rounds`; luck: (steps, phases, e, 2) and (steps, phases, v) random words."""
+    """As `run_rounds`; luck: (steps, phases, e, 2) and (steps, phases, v) random bits."""
 
     def body(carry: Any, now: Any) -> tuple[Any, None]:
-        words, (edge_luck, node_luck) = now
+        random_bits, (edge_luck, node_luck) = now
         state, outbox, mail = carry
         for k, phase in enumerate(method.phases):
             inbox, mail = network.deliver(method, p, outbox, mail, edge_luck[k])
-            new_state, new_outbox = getattr(method, phase)(p, state, inbox, words[k])
+            new_state, new_outbox = getattr(method, phase)(p, state, inbox, random_bits[k])
             if network.sleeps:
                 awake, mail = network.awake(mail, node_luck[k])
                 new_state = network.kept_by(awake, new_state, state)
@@ -160,10 +160,10 @@ class FaultySimulator(Simulator):
     def arguments(self, carry: Any, first: int, steps: int) -> tuple[Any, ...]:
         phases = len(self.method.phases)
         at = first + jnp.arange(steps * phases)
-        edge = draw_words(jax.random.fold_in(self.luck_key, 0), self.edge_ids, at, 2)
-        node = draw_words(jax.random.fold_in(self.luck_key, 1), self.block.ids, at, 1)[..., 0]
+        edge = draw_bits(jax.random.fold_in(self.luck_key, 0), self.edge_ids, at, 2)
+        node = draw_bits(jax.random.fold_in(self.luck_key, 1), self.block.ids, at, 1)[..., 0]
         luck = tuple(a.reshape(steps, phases, *a.shape[1:]) for a in (edge, node))
-        return self.method, self.network, self.block, carry, self.words(first, steps), luck
+        return self.method, self.network, self.block, carry, self.random_bits(first, steps), luck
 
     def sent(self, carry: Any, rounds: int) -> int:
         return int(carry[2].sent)

@@ -35,8 +35,8 @@ class Spells(NamedTuple):
     begin: Any  # after a round in which it was not
     last: Any  # after one in which it was
 
-    def off(self, before: Array, words: Array) -> Array:
-        return coin(words, jnp.where(before, self.last, self.begin))
+    def off(self, before: Array, random_bits: Array) -> Array:
+        return coin(random_bits, jnp.where(before, self.last, self.begin))
 
 
 class Chances(NamedTuple):
@@ -64,7 +64,7 @@ class Faulty:
     def deliver(
         self, method: Any, p: Block, outbox: tuple[Array, ...], mail: Mail, luck: Array
     ) -> tuple[tuple[Array, ...], Mail]:
-        """A round of messages; luck (e, 2) are random words."""
+        """A round of messages; luck (e, 2) are random bits."""
         sending = mail.fresh[self.wires.other] & self.alive
         cut = mail.cut
         if self.drops:
@@ -114,7 +114,7 @@ class Faulty:
         return mail._replace(heard=heard, stamp=stamp, flight=flight, due=due)
 
     def awake(self, mail: Mail, luck: Array) -> tuple[Array, Mail]:
-        """(v,) who steps in this round; luck (v,) random words."""
+        """(v,) who steps in this round; luck (v,) random bits."""
         asleep = self.chances.sleep.off(mail.asleep, luck)
         awake = self.present & ~asleep
         return awake, mail._replace(asleep=asleep, fresh=awake)

@@ -29,7 +29,7 @@ def one_round(
     """A phase of a step on what came from other ranks, and what they want of it. Leaves instead of
     trees: to take a tree apart costs more than some rounds do.
 
-    fixed: method, wires and block. carry: state, outbox, words of many rounds, which are next.
+    fixed: method, wires and block. carry: state, outbox, random bits of many rounds, which is next.
     """
     method, wires, p = jax.tree.unflatten(trees[0], fixed)
     state, outbox, noise, at = jax.tree.unflatten(trees[1], carry)
@@ -109,7 +109,7 @@ class RankSimulator(Simulator):
         state, outbox = carry
         while done < rounds:
             now = min(most, rounds - done)
-            noise = self.words(first + done, now // len(phases))
+            noise = self.random_bits(first + done, now // len(phases))
             noise = noise.reshape(now, *noise.shape[2:])
             packed = leaving(self.own_method, self.network, outbox)
             before = (state, () if again else outbox, noise, jnp.zeros((), jnp.int32))

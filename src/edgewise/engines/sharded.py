@@ -110,13 +110,13 @@ class ShardedSimulator(Simulator):
         carry = jax.device_put(carry, self.sharding)  # a checkpoint's comes from one device
         return self.methods, *super().arguments(carry, first, steps)[1:]
 
-    def words(self, first: int, steps: int) -> Array:
-        """(D, steps, phases, v, words), each device drawing its own."""
+    def random_bits(self, first: int, steps: int) -> Array:
+        """(D, steps, phases, v, draws), each device drawing its own."""
         phases, D = len(self.method.phases), self.layout.devices
         at = jnp.broadcast_to(first + jnp.arange(steps * phases), (D, steps * phases))
         seeds = jnp.broadcast_to(self.seed, (D,))
-        draw_each = jitted(self.mesh, draw, "words")
-        noise: Array = draw_each(seeds, self.block.ids, at, words=self.method.words)
+        draw_each = jitted(self.mesh, draw, "draws")
+        noise: Array = draw_each(seeds, self.block.ids, at, draws=self.method.random_draws)
         return noise.reshape(D, steps, phases, *noise.shape[2:])
 
     def view(self, carry: Any) -> tuple[Any, Any]:

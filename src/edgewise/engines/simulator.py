@@ -12,8 +12,8 @@ from jax import Array, lax
 
 from edgewise.backend.cache import keep_programs
 from edgewise.backend.programs import compiled
-from edgewise.backend.random_bits import draw_words
-from edgewise.data.stream import Tap
+from edgewise.backend.random_bits import draw_bits
+from edgewise.data.stream import StreamReader
 from edgewise.engines.wires import Perfect, connect, edge_duals
 from edgewise.errors import MethodError
 from edgewise.graph.graph import Graph
@@ -25,16 +25,16 @@ from edgewise.running.evaluator import Gauge
 def run_rounds(
     method: Any, network: Perfect, p: Block, carry: Any, noise: Array, fresh: Any, unroll: int
 ) -> Any:
-    """noise (steps, phases, v, words): a round per phase, many steps in one program. `fresh` holds
+    """noise (steps, phases, v, draws): a round per phase, many steps in one program. `fresh` holds
     (rows, labels) per step where samples come from a stream, else nothing."""
 
     p = p._replace(links=p.links.ready(method.hears))
     again = getattr(method, "sends_state", ())  # not carried twice: it would be copied every round
 
     def body(carry: Any, now: tuple[Array, Any]) -> tuple[Any, None]:
-        words, samples = now
+        random_bits, samples = now
         here = p if samples is None else p._replace(rows=samples[0], labels=samples[1])
-        state, outbox = one_step(method, network, here, whole(*carry), words)
+        state, outbox = one_step(method, network, here, whole(*carry), random_bits)
         return (state, () if again else outbox), None
 
     def whole(state: Any, outbox: Any) -> Any:
@@ -45,12 +45,12 @@ def run_rounds(
     return whole(*lax.scan(body, start, (noise, fresh), unroll=unroll)[0])
 
 
-def one_step(method: Any, network: Perfect, p: Block, carry: Any, words: Array) -> Any:
-    """All phases of a step, each after a round of messages; words (phases, v, w)."""
+def one_step(method: Any, network: Perfect, p: Block, carry: Any, random_bits: Array) -> Any:
+    """All phases of a step, each after a round of messages; random_bits (phases, v, w)."""
     state, outbox = carry
     for k, phase in enumerate(method.phases):
         inbox = network.deliver(method.hears, p.links, outbox)
-        state, outbox = getattr(method, phase)(p, state, inbox, words[k])
+        state, outbox = getattr(method, phase)(p, state, inbox, random_bits[k])
     return state, outbox
 
 
@@ -63,7 +63,7 @@ CPU_OPTIONS = {
     "xla_cpu_copy_insertion_use_region_analysis": True,
     "xla_cpu_experimental_ynn_fusion_type": "",
 }
-MOST_NOISE = 1 << 22  # random words in memory at a time
+MOST_NOISE = 1 << 22  # random bits in memory at a time
 
 
 class Simulator:
@@ -89,7 +89,7 @@ class Simulator:
         self.lay_out(weights)
         self.seed = jax.random.key(seed)
         if problem.stream is not None:
-            self.tap = Tap(problem.stream, method.gradient.batch, seed)
+            self.stream_reader = StreamReader(problem.stream, method.gradient.batch, seed)
         on_cpu = jax.default_backend() == "cpu"
         self.options = CPU_OPTIONS if on_cpu else {}
         self.unroll = 8
@@ -154,7 +154,7 @@ class Simulator:
         threading.Thread(target=compile_it).start()
 
     def steps_at_once(self, steps: int) -> int:
-        """So that the random words of a program fit, and all programs but the last are alike."""
+        """So that the random bits of a program fit, and all programs but the last are alike."""
         per_step = len(self.method.phases) * max(self.noise_per_round(), 1)
         pieces = -(-steps // max(1, MOST_NOISE // per_step))
         return -(-steps // max(pieces, 1))
@@ -164,21 +164,21 @@ class Simulator:
 
     def noise_per_round(self) -> int:
         """Numbers to be held for a round ahead."""
-        words: int = self.block.ids.size * self.method.words
-        return words * (1 if self.problem.stream is None else self.problem.shards.features)
+        random_bits: int = self.block.ids.size * self.method.random_draws
+        return random_bits * (1 if self.problem.stream is None else self.problem.shards.features)
 
     def arguments(self, carry: Any, first: int, steps: int) -> tuple[Any, ...]:
         """Of the program that goes on for so many steps."""
         block, fresh = self.block, None
         if self.problem.stream is not None:
             block, fresh = self.next_samples(first, steps)
-        return self.method, self.network, block, carry, self.words(first, steps), fresh
+        return self.method, self.network, block, carry, self.random_bits(first, steps), fresh
 
-    def words(self, first: int, steps: int) -> Array:
-        """(steps, phases, v, words)"""
+    def random_bits(self, first: int, steps: int) -> Array:
+        """(steps, phases, v, random_bits)"""
         phases = len(self.method.phases)
         at = first + jnp.arange(steps * phases)
-        noise = draw_words(self.seed, self.block.ids, at, self.method.words)
+        noise = draw_bits(self.seed, self.block.ids, at, self.method.random_draws)
         return noise.reshape(steps, phases, *noise.shape[1:])
 
     def sent(self, carry: Any, rounds: int) -> int:
@@ -247,7 +247,7 @@ class Simulator:
         X = np.empty((steps, nodes, batch, self.problem.shards.features), self.dtype)
         y = np.empty((steps, nodes, batch), self.dtype)
         for i in range(nodes):
-            X[:, i], labels = self.tap.take(i, first, steps)
+            X[:, i], labels = self.stream_reader.take(i, first, steps)
             y[:, i] = self.problem.encode(labels)
         fresh = (
             Dense(jnp.asarray(X.reshape(steps, nodes * batch, -1)), batch),

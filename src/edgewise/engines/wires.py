@@ -9,14 +9,14 @@ import scipy.sparse as sp
 from jax import Array
 from scipy.sparse.linalg import splu
 
-from edgewise.backend.no_inline import solid
+from edgewise.backend.no_inline import no_inline
 from edgewise.graph.graph import Graph
 from edgewise.problem.block import Links
 
 MOST_SLOTS = 64  # nodes with more neighbours than this are summed edge by edge
 
 
-@solid
+@no_inline
 def pull_slots(own: Array, pool: Array, neighbours: Array, weights: Array) -> Array:
     """(v, n) pulls; neighbours are rows of the pool."""
     total = jnp.zeros_like(own)
@@ -26,13 +26,13 @@ def pull_slots(own: Array, pool: Array, neighbours: Array, weights: Array) -> Ar
     return total
 
 
-@solid
+@no_inline
 def pull_edges(own: Array, owner: Array, other: Array, weight: Array) -> Array:
     parts = weight[:, None] * (own[other] - own[owner])
     return jax.ops.segment_sum(parts, owner, own.shape[0], indices_are_sorted=True)
 
 
-@solid
+@no_inline
 def swap(messages: Array, reverse: Array) -> Array:
     return messages.at[reverse].get(mode="promise_in_bounds")
 

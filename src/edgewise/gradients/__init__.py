@@ -1,10 +1,10 @@
 """Gradient estimators: parts that a method is composed with, one a file.
 
-Each has `words`, how many 32-bit random words a step takes; `init(block, X)`; a call
-`(block, X, memory, words) -> (gradients, memory)`; and `auto_step` and `theory_step`, from how
-curved the losses are. The memory counts the oracle `calls` of each node. An accelerated one also
-has `point(memory, X)`, where the gradient is taken and the answer read, and `tuned`, itself with
-its parameters in numbers.
+Each has `random_draws`, how many 32-bit random numbers a step takes; `init(block, X)`; a call
+`(block, X, memory, random_bits) -> (gradients, memory)`; and `auto_step` and `theory_step`, from
+how curved the losses are. The memory counts the oracle `calls` of each node. An accelerated one
+also has `point(memory, X)`, where the gradient is taken and the answer read, and `tuned`, itself
+with its parameters in numbers.
 """
 
 from edgewise.gradients.asvrg import ASVRG

@@ -48,7 +48,7 @@ class ASVRG(Batched):
     batch: int = 1
 
     @property
-    def words(self) -> int:
+    def random_draws(self) -> int:
         return self.batch + 1
 
     def __post_init__(self) -> None:
@@ -81,7 +81,7 @@ class ASVRG(Batched):
         m = Momentum(Y, -Y, jnp.full_like(p.counts, -1), self.momentum, self.ask)
         return remember(p, Y, keep_table=p.loss.linear)._replace(extra=m)
 
-    def __call__(self, p: Block, Y: Array, m: Memory, words: Array) -> tuple[Array, Memory]:
+    def __call__(self, p: Block, Y: Array, m: Memory, random_bits: Array) -> tuple[Array, Memory]:
         e: Momentum = m.extra
         total, done = e.total + self.point(m, Y), e.done + 1
         steady = self.floor is None
@@ -93,8 +93,8 @@ class ASVRG(Batched):
         center, total = jnp.where(over[:, None], mean, e.center), jnp.where(over[:, None], 0, total)
         ask, done = e.ask * (beta / e.beta), jnp.where(over, 0, done)
         m = m._replace(extra=Momentum(center, total, done, beta, ask))
-        pick, X = p.pick(words[:, 1:]), self.point(m, Y)
-        hit = coin(words[:, 0], m.extra.ask)
+        pick, X = p.pick(random_bits[:, 1:]), self.point(m, Y)
+        hit = coin(random_bits[:, 0], m.extra.ask)
         delta = p.spread(pick, weighted(pick, change(p, m, X, pick)[1]))
         G = (hit / m.extra.ask)[:, None] * delta + m.mean + p.ridge(X)
         return G, m._replace(calls=m.calls + 2 * pick.batch * hit)

@@ -17,7 +17,7 @@ class Calls(NamedTuple):
 class Full:
     """The exact gradient, K_i calls a step. For few samples, or as a yardstick."""
 
-    words: ClassVar[int] = 0
+    random_draws: ClassVar[int] = 0
 
     def auto_step(self, s: Smoothness) -> np.ndarray:
         return 1 / s.mean
@@ -28,5 +28,5 @@ class Full:
     def init(self, p: Block, X: Array) -> Calls:
         return Calls(jnp.zeros(X.shape[0], jnp.int64))
 
-    def __call__(self, p: Block, X: Array, m: Calls, words: Array) -> tuple[Array, Calls]:
+    def __call__(self, p: Block, X: Array, m: Calls, random_bits: Array) -> tuple[Array, Calls]:
         return p.full(X) + p.ridge(X), Calls(m.calls + p.counts)

@@ -27,7 +27,7 @@ class LSVRG(Batched):
     batch: int = 1
 
     @property
-    def words(self) -> int:
+    def random_draws(self) -> int:
         return self.batch + 1
 
     def auto_step(self, s: Smoothness) -> np.ndarray:
@@ -39,8 +39,8 @@ class LSVRG(Batched):
     def init(self, p: Block, X: Array) -> Memory:
         return remember(p, X, keep_table=p.loss.linear)
 
-    def __call__(self, p: Block, X: Array, m: Memory, words: Array) -> tuple[Array, Memory]:
-        pick = p.pick(words[:, 1:])
+    def __call__(self, p: Block, X: Array, m: Memory, random_bits: Array) -> tuple[Array, Memory]:
+        pick = p.pick(random_bits[:, 1:])
         G = p.spread(pick, weighted(pick, change(p, m, X, pick)[1])) + m.mean + p.ridge(X)
         counted = m._replace(calls=m.calls + 2 * pick.batch)
-        return G, retake(p, counted, X, coin(words[:, 0], 1 / p.counts))
+        return G, retake(p, counted, X, coin(random_bits[:, 0], 1 / p.counts))

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from edgewise.backend.no_inline import solid
+from edgewise.backend.no_inline import no_inline
 from edgewise.errors import MethodError, whole_number
 from edgewise.problem.block import Block, Pick, match
 
@@ -20,7 +20,7 @@ class Batched:
         object.__setattr__(self, "batch", batch)
 
     @property
-    def words(self) -> int:
+    def random_draws(self) -> int:
         return self.batch
 
 
@@ -51,16 +51,18 @@ class Sampled(Batched):
         """Whether `draw` does more with X than to hand it to the block."""
         return False
 
-    def draw(self, p: Block, X: Array, m: Memory, words: Array) -> tuple[Draw, Memory]:
+    def draw(self, p: Block, X: Array, m: Memory, random_bits: Array) -> tuple[Draw, Memory]:
         raise NotImplementedError
 
-    def draw_unsummed(self, p: Block, X: Array, m: Memory, words: Array) -> tuple[Draw, Memory]:
+    def draw_unsummed(
+        self, p: Block, X: Array, m: Memory, random_bits: Array
+    ) -> tuple[Draw, Memory]:
         """As `draw`, but X is still to be added to `m.extra.total`, where that is kept: nodes whose
         sum is over then have zero there."""
-        return self.draw(p, X, m, words)
+        return self.draw(p, X, m, random_bits)
 
-    def __call__(self, p: Block, X: Array, m: Memory, words: Array) -> tuple[Array, Memory]:
-        draw, m = self.draw(p, X, m, words)
+    def __call__(self, p: Block, X: Array, m: Memory, random_bits: Array) -> tuple[Array, Memory]:
+        draw, m = self.draw(p, X, m, random_bits)
         moved = p.spread(draw.pick, draw.slopes)
         if draw.part is not None:
             table = m.table.at[draw.pick.at].set(draw.new, mode="promise_in_bounds")
@@ -103,7 +105,7 @@ def change(p: Block, m: Memory, X: Array, pick: Pick) -> tuple[Array, Array]:
     return new, new - entries(m.table, pick.at)
 
 
-@solid
+@no_inline
 def entries(table: Array, at: Array) -> Array:
     """As one value: read again wherever it is used, it would keep the old table from being
     overwritten in place."""
@@ -114,6 +116,6 @@ def weighted(pick: Pick, s: Array) -> Array:
     return s * match(pick.share, s)
 
 
-def coin(words: Array, probability: Array) -> Array:
+def coin(random_bits: Array, probability: Array) -> Array:
     """Heads with the given probability, the same in float32 and float64 runs."""
-    return words.astype(jnp.float64) < probability.astype(jnp.float64) * 2.0**32
+    return random_bits.astype(jnp.float64) < probability.astype(jnp.float64) * 2.0**32

@@ -26,9 +26,9 @@ class PlainSVRG(Sampled):
         done = jnp.zeros_like(p.counts)
         return remember(p, X, keep_table=p.loss.linear)._replace(extra=done)
 
-    def draw(self, p: Block, X: Array, m: Memory, words: Array) -> tuple[Draw, Memory]:
+    def draw(self, p: Block, X: Array, m: Memory, random_bits: Array) -> tuple[Draw, Memory]:
         over = m.extra >= (2 * p.counts if self.length is None else self.length)
         m = retake(p, m, X, over)._replace(extra=jnp.where(over, 0, m.extra) + 1)
-        pick = p.pick(words)
+        pick = p.pick(random_bits)
         slopes = weighted(pick, change(p, m, X, pick)[1])
         return Draw(pick, slopes, m.mean), m._replace(calls=m.calls + 2 * pick.batch)

@@ -27,8 +27,8 @@ class SAGA(Sampled):
     def init(self, p: Block, X: Array) -> Memory:
         return remember(p, X, keep_table=True)
 
-    def draw(self, p: Block, X: Array, m: Memory, words: Array) -> tuple[Draw, Memory]:
-        pick = p.pick(words)
+    def draw(self, p: Block, X: Array, m: Memory, random_bits: Array) -> tuple[Draw, Memory]:
+        pick = p.pick(random_bits)
         new, delta = change(p, m, X, pick)
         part = (pick.batch / p.counts).astype(X.dtype)[:, None]
         draw = Draw(pick, weighted(pick, delta), m.mean, part, new)

@@ -41,13 +41,13 @@ class SEGA(Batched):
         none = jnp.zeros(X.shape[0], jnp.int64)
         return Sketch(jnp.zeros_like(X), none, none)
 
-    def __call__(self, p: Block, X: Array, m: Sketch, words: Array) -> tuple[Array, Sketch]:
+    def __call__(self, p: Block, X: Array, m: Sketch, random_bits: Array) -> tuple[Array, Sketch]:
         v, n = X.shape
         if not callable(self.oracle):
             raise MethodError(f"SEGA(oracle={self.oracle!r}): give ExactCoordinates() or alike")
         if self.batch > n:
             raise MethodError(f"SEGA(batch={self.batch}): the model has only {n} coordinates")
-        at, size = choose(words, jnp.full(v, n))
+        at, size = choose(random_bits, jnp.full(v, n))
         seen = self.oracle(p, X, at)
         node = jnp.arange(v)[:, None]
         change = seen - m.H[node, at]

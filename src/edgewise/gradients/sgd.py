@@ -31,7 +31,7 @@ class SGD(Batched):
     def init(self, p: Block, X: Array) -> Calls:
         return Calls(jnp.zeros(X.shape[0], jnp.int64))
 
-    def __call__(self, p: Block, X: Array, m: Calls, words: Array) -> tuple[Array, Calls]:
-        pick = p.pick(words)
+    def __call__(self, p: Block, X: Array, m: Calls, random_bits: Array) -> tuple[Array, Calls]:
+        pick = p.pick(random_bits)
         G = p.spread(pick, weighted(pick, p.slopes(pick, X))) + p.ridge(X)
         return G, Calls(m.calls + pick.batch)

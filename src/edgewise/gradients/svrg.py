@@ -64,12 +64,14 @@ class SVRG(Sampled):
         epoch = Epoch(-X, jnp.full_like(p.counts, -1), length, journey)
         return remember(p, X, keep_table=p.loss.linear)._replace(extra=epoch)
 
-    def draw(self, p: Block, X: Array, m: Memory, words: Array) -> tuple[Draw, Memory]:
-        draw, m = self.draw_unsummed(p, X, m, words)
+    def draw(self, p: Block, X: Array, m: Memory, random_bits: Array) -> tuple[Draw, Memory]:
+        draw, m = self.draw_unsummed(p, X, m, random_bits)
         total = jnp.where(draw.over[:, None], 0, m.extra.total + X)
         return draw, m._replace(extra=m.extra._replace(total=total))
 
-    def draw_unsummed(self, p: Block, X: Array, m: Memory, words: Array) -> tuple[Draw, Memory]:
+    def draw_unsummed(
+        self, p: Block, X: Array, m: Memory, random_bits: Array
+    ) -> tuple[Draw, Memory]:
         e: Epoch = m.extra
         done = e.done + 1
         most = jnp.maximum(done, 1).astype(X.dtype)[:, None]
@@ -89,7 +91,7 @@ class SVRG(Sampled):
                 journey,
             )
         )
-        pick = p.pick(words)
+        pick = p.pick(random_bits)
         slopes = weighted(pick, change(p, m, X, pick)[1])
         draw = Draw(pick, slopes, m.mean, over=over)
         return draw, m._replace(calls=m.calls + 2 * pick.batch)

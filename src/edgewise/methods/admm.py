@@ -62,7 +62,7 @@ class DADMM:
     heals = False
     takes_penalty = True
     tunes = ("rho",)
-    words = 0
+    random_draws = 0
 
     def prepare(self, problem: "Problem", graph: "Graph") -> tuple["DADMM", dict[str, Any]]:
         eta = local_steps(self.eta, Full(), problem)
@@ -75,7 +75,7 @@ class DADMM:
         return State(X, A, Full().init(p, X)), (X,)
 
     def step(
-        self, p: Block, s: State, inbox: tuple[Array, ...], words: Array
+        self, p: Block, s: State, inbox: tuple[Array, ...], random_bits: Array
     ) -> tuple[State, tuple[Array, ...]]:
         A, D = s.A - inbox[0], 2 * p.links.total
         U = D * s.X + inbox[0] - A

@@ -32,8 +32,8 @@ class Averaging:
         require_estimator(self)
 
     @property
-    def words(self) -> int:
-        return int(self.gradient.words)
+    def random_draws(self) -> int:
+        return int(self.gradient.random_draws)
 
     def prepare(self, problem: "Problem", graph: "Graph") -> tuple[Any, dict[str, Any]]:
         weights = {"mixing": mixing_weights(self.mixing, graph)}

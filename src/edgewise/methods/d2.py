@@ -48,10 +48,10 @@ class D2(Averaging):
         return State(X, X, C, self.gradient.init(p, X)), (jnp.zeros_like(X),)
 
     def step(
-        self, p: Block, s: State, inbox: tuple[Array, ...], words: Array
+        self, p: Block, s: State, inbox: tuple[Array, ...], random_bits: Array
     ) -> tuple[State, tuple[Array, ...]]:
         C, X = s.C + inbox[0], s.Y + inbox[0]
-        G, memory = self.gradient(p, X, s.memory, words)
+        G, memory = self.gradient(p, X, s.memory, random_bits)
         Y = X + C - self.eta * G
         return State(X, Y, C, memory), (Y,)
 

@@ -52,7 +52,7 @@ class DCS(Averaging):
 
     phases = ("relay", "slide")
     takes_penalty = True
-    words = property(lambda self: self.inner * int(self.gradient.words))
+    random_draws = property(lambda self: self.inner * int(self.gradient.random_draws))
 
     def prepare(self, problem: Any, graph: Any) -> tuple["DCS", dict[str, Any]]:
         whole_number("DCS's inner", self.inner, 1, MethodError)
@@ -73,11 +73,11 @@ class DCS(Averaging):
         W, first = jnp.zeros_like(X) if duals is None else -duals, 1 / self.eta
         return State(X, X, W, first, 0 * first, self.gradient.init(p, X)), (X,)
 
-    def relay(self, p: Block, s: State, inbox: Any, words: Array) -> tuple[State, Any]:
+    def relay(self, p: Block, s: State, inbox: Any, random_bits: Array) -> tuple[State, Any]:
         return s, inbox  # -v, and the pull of that is L v
 
-    def slide(self, p: Block, s: State, inbox: Any, words: Array) -> tuple[State, Any]:
-        draws = words.reshape(len(words), self.inner, self.gradient.words)
+    def slide(self, p: Block, s: State, inbox: Any, random_bits: Array) -> tuple[State, Any]:
+        draws = random_bits.reshape(len(random_bits), self.inner, self.gradient.random_draws)
         theta = s.eta + self.mu / 2
         W = s.W + theta * self.dual * inbox[0]
 

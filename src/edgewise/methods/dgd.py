@@ -39,8 +39,8 @@ class DGD(Averaging):
         return State(X, self.gradient.init(p, X)), (X,)
 
     def step(
-        self, p: Block, s: State, inbox: tuple[Array, ...], words: Array
+        self, p: Block, s: State, inbox: tuple[Array, ...], random_bits: Array
     ) -> tuple[State, tuple[Array, ...]]:
-        G, memory = self.gradient(p, s.X, s.memory, words)
+        G, memory = self.gradient(p, s.X, s.memory, random_bits)
         X = s.X + inbox[0] - self.eta * G
         return State(X, memory), (X,)

@@ -64,7 +64,7 @@ class EDGE:
     heals = False
     takes_penalty = False
     tunes = ("eta", "beta")
-    words = property(lambda self: int(self.gradient.words))
+    random_draws = property(lambda self: int(self.gradient.random_draws))
 
     def prepare(self, problem: "Problem", graph: "Graph") -> tuple["EDGE", dict[str, Any]]:
         eta = local_steps(self.eta, self.gradient, problem)
@@ -81,9 +81,9 @@ class EDGE:
         return State(X, Q, self.gradient.init(p, X)), (X,)
 
     def step(
-        self, p: Block, s: State, inbox: tuple[Array, ...], words: Array
+        self, p: Block, s: State, inbox: tuple[Array, ...], random_bits: Array
     ) -> tuple[State, tuple[Array, ...]]:
-        G, memory = self.gradient(p, s.X, s.memory, words)
+        G, memory = self.gradient(p, s.X, s.memory, random_bits)
         ascent = -self.beta * inbox[0]
         Q = s.Q + ascent
         X = s.X - self.eta * (G + Q + ascent)

@@ -50,9 +50,9 @@ class EXTRA(Averaging):
         return State(X, C, self.gradient.init(p, X)), (X,)
 
     def step(
-        self, p: Block, s: State, inbox: tuple[Array, ...], words: Array
+        self, p: Block, s: State, inbox: tuple[Array, ...], random_bits: Array
     ) -> tuple[State, tuple[Array, ...]]:
-        G, memory = self.gradient(p, s.X, s.memory, words)
+        G, memory = self.gradient(p, s.X, s.memory, random_bits)
         X = s.X + s.C + inbox[0] - self.eta * G
         X = p.penalty.prox(X, self.eta) if self.proximal else X
         return State(X, s.C + 0.5 * inbox[0], memory), (X,)

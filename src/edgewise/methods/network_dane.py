@@ -57,7 +57,7 @@ class NetworkDane(Averaging):
     hears = ("mixing", "mixing")
     takes_penalty = False
     tunes = ("mu", "eta")
-    words = property(lambda self: (self.inner - 1) * (self.batch or 0))
+    random_draws = property(lambda self: (self.inner - 1) * (self.batch or 0))
 
     def prepare(self, problem: Any, graph: Any) -> tuple["NetworkDane", dict[str, Any]]:
         smooth = problem.smoothness
@@ -75,26 +75,26 @@ class NetworkDane(Averaging):
         G = p.full(X) + p.ridge(X)
         return DaneState(X, G, G, memory._replace(calls=memory.calls + p.counts)), (X, G)
 
-    def step(self, p: Block, s: DaneState, inbox: Any, words: Array) -> tuple[Any, Any]:
+    def step(self, p: Block, s: DaneState, inbox: Any, random_bits: Array) -> tuple[Any, Any]:
         Y = s.X + inbox[0]
-        G, memory = self.gradient(p, Y, s.memory, words)
+        G, memory = self.gradient(p, Y, s.memory, random_bits)
         S = s.S + inbox[1] + (G - s.G)
 
         def descend(k: Array, carry: Any) -> Any:
             Z, memory = carry
-            change, memory = self.change(p, Y, G, Z, memory, words, k)
+            change, memory = self.change(p, Y, G, Z, memory, random_bits, k)
             return Z - self.eta * (change + S + self.mu * (Z - Y)), memory
 
         X, memory = lax.fori_loop(0, self.inner - 1, descend, (Y - self.eta * S, memory))
         return DaneState(X, S, G, memory), (X, S)
 
     def change(
-        self, p: Block, Y: Array, G: Array, Z: Array, memory: Any, words: Array, k: Array
+        self, p: Block, Y: Array, G: Array, Z: Array, memory: Any, random_bits: Array, k: Array
     ) -> tuple[Array, Any]:
         """grad f(z) - grad f(y), whole or of the k-th batch, and the calls."""
         if self.batch is None:
-            at, memory = self.gradient(p, Z, memory, words)
+            at, memory = self.gradient(p, Z, memory, random_bits)
             return at - G, memory
-        pick = p.pick(lax.dynamic_slice_in_dim(words, k * self.batch, self.batch, 1))
+        pick = p.pick(lax.dynamic_slice_in_dim(random_bits, k * self.batch, self.batch, 1))
         moved = p.spread(pick, weighted(pick, p.slopes(pick, Z) - p.slopes(pick, Y)))
         return moved + p.ridge(Z - Y), memory._replace(calls=memory.calls + 2 * pick.batch)

@@ -50,11 +50,11 @@ class NIDS(Averaging):
         return State(X, X, C, begun, self.gradient.init(p, X)), (jnp.zeros_like(X),)
 
     def step(
-        self, p: Block, s: State, inbox: tuple[Array, ...], words: Array
+        self, p: Block, s: State, inbox: tuple[Array, ...], random_bits: Array
     ) -> tuple[State, tuple[Array, ...]]:
         C = s.C + 0.5 * inbox[0]
         X = jnp.where(s.begun > 0, p.penalty.prox(s.A + C, self.eta), s.X)
-        G, memory = self.gradient(p, X, s.memory, words)
+        G, memory = self.gradient(p, X, s.memory, random_bits)
         A = X - self.eta * G
         return State(X, A, C, jnp.ones_like(s.begun), memory), (s.begun * (X + A - s.A),)
 

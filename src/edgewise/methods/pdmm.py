@@ -57,7 +57,7 @@ class PDMM:
     heals = True
     takes_penalty = True
     tunes = ("rho",)
-    words = 0
+    random_draws = 0
 
     def prepare(self, problem: "Problem", graph: "Graph") -> tuple["PDMM", dict[str, Any]]:
         eta = local_steps(self.eta, Full(), problem)
@@ -71,7 +71,7 @@ class PDMM:
         return State(X, Full().init(p, X)), (sent if duals is None else sent - duals,)
 
     def step(
-        self, p: Block, s: State, inbox: tuple[Array, ...], words: Array
+        self, p: Block, s: State, inbox: tuple[Array, ...], random_bits: Array
     ) -> tuple[State, tuple[Array, ...]]:
         heard = inbox[0]
         U = p.links.gather(heard, len(s.X))

@@ -83,17 +83,17 @@ class PMGT(Averaging):
     def mixed(self, s: PMGTState, pull: Array) -> Array:
         return s.M + (1 + self.omega) * pull + self.omega * (s.M - s.Old)
 
-    def mix(self, p: Block, s: PMGTState, inbox: Any, words: Array) -> tuple[Any, Any]:
+    def mix(self, p: Block, s: PMGTState, inbox: Any, random_bits: Array) -> tuple[Any, Any]:
         M = self.mixed(s, inbox[0])
         return s._replace(M=M, Old=s.M), (M,)
 
-    def track(self, p: Block, s: PMGTState, inbox: Any, words: Array) -> tuple[Any, Any]:
+    def track(self, p: Block, s: PMGTState, inbox: Any, random_bits: Array) -> tuple[Any, Any]:
         X = self.mixed(s, inbox[0])
-        G, memory = self.gradient(p, X, s.memory, words)
+        G, memory = self.gradient(p, X, s.memory, random_bits)
         M = s.S + (G - s.G)
         return PMGTState(X, s.S, G, M, M, memory), (M,)
 
-    def descend(self, p: Block, s: PMGTState, inbox: Any, words: Array) -> tuple[Any, Any]:
+    def descend(self, p: Block, s: PMGTState, inbox: Any, random_bits: Array) -> tuple[Any, Any]:
         S = self.mixed(s, inbox[0])
         M = p.penalty.prox(s.X - self.eta * S, self.eta)
         return s._replace(S=S, M=M, Old=M), (M,)

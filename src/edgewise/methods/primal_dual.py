@@ -74,8 +74,8 @@ class PrimalDual:
         return ("X",) if self.form == "node" else ()
 
     @property
-    def words(self) -> int:
-        return int(self.gradient.words)
+    def random_draws(self) -> int:
+        return int(self.gradient.random_draws)
 
     def prepare(self, problem: "Problem", graph: "Graph") -> tuple["PrimalDual", dict[str, Any]]:
         """This method with its steps in numbers, and the weights of the edges."""
@@ -96,11 +96,11 @@ class PrimalDual:
         return EdgeState(X, memory), (sent if duals is None else sent - duals,)
 
     def step(
-        self, p: Block, s: Any, inbox: tuple[Array, ...], words: Array
+        self, p: Block, s: Any, inbox: tuple[Array, ...], random_bits: Array
     ) -> tuple[Any, tuple[Array, ...]]:
         degree = p.links.total
         gamma = 1 / (1 / self.eta + degree)
-        G, memory = self.gradient(p, s.X, s.memory, words)
+        G, memory = self.gradient(p, s.X, s.memory, random_bits)
         if self.form == "node":
             S = s.S + s.gain * inbox[0]
             u = S + s.R

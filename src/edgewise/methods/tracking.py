@@ -66,9 +66,9 @@ class GradientTracking(Averaging):
         return TrackingState(X, zero, zero, self.gradient.init(p, X)), (X, zero)
 
     def step(
-        self, p: Block, s: TrackingState, inbox: tuple[Array, ...], words: Array
+        self, p: Block, s: TrackingState, inbox: tuple[Array, ...], random_bits: Array
     ) -> tuple[TrackingState, tuple[Array, ...]]:
-        G, memory = self.gradient(p, s.X, s.memory, words)
+        G, memory = self.gradient(p, s.X, s.memory, random_bits)
         Y = s.Y + inbox[1] + (G - s.G)
         X = s.X + inbox[0] - self.eta * Y
         return TrackingState(X, Y, G, memory), (X, Y)

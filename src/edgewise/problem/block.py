@@ -68,7 +68,7 @@ class Pick(NamedTuple):
 
 
 class Block(NamedTuple):
-    ids: Any  # (v,) node ids, which the random words depend on
+    ids: Any  # (v,) node ids, which the random bits depend on
     first: Any  # (v,) a node's first sample
     counts: Any  # (v,) K_i
     rows: Rows | Any
@@ -81,10 +81,10 @@ class Block(NamedTuple):
 
     # --- sampled gradients -----------------------------------------------------------------------
 
-    def pick(self, words: Array) -> Pick:
-        """(v, b) random words -> b samples at each node, or all of them where it has fewer."""
-        local, size = choose(words, self.counts)
-        live = jnp.arange(words.shape[1]) < size[:, None]
+    def pick(self, random_bits: Array) -> Pick:
+        """(v, b) random bits -> b samples at each node, or all of them where it has fewer."""
+        local, size = choose(random_bits, self.counts)
+        live = jnp.arange(random_bits.shape[1]) < size[:, None]
         share = (live / size[:, None]).astype(self.labels.dtype)
         at = self.first[:, None] + local.astype(self.first.dtype)
         return Pick(at, share, size, self.rows.take(at))
@@ -169,17 +169,17 @@ class Block(NamedTuple):
         return jnp.concatenate([flat, bias.reshape(W.shape[0], -1)], 1)
 
 
-def choose(words: Array, counts: Array) -> tuple[Array, Array]:
+def choose(random_bits: Array, counts: Array) -> tuple[Array, Array]:
     """(v, b) of 0..counts-1 without replacement (Floyd: every set is equally likely), and how many.
 
     In integers, so that runs in float32 and float64 draw the same. Beyond counts the first draw
     stands again.
     """
-    v, b = words.shape
+    v, b = random_bits.shape
     size = jnp.minimum(counts.astype(jnp.int64), b)
     last = counts.astype(jnp.int64)[:, None] - size[:, None] + jnp.arange(b)  # j-th: 0..last_j
     bound = jnp.maximum(last + 1, 1).astype(jnp.uint64)
-    drawn = ((words.astype(jnp.uint64) * bound) >> 32).astype(jnp.int64)
+    drawn = ((random_bits.astype(jnp.uint64) * bound) >> 32).astype(jnp.int64)
     if b == 1:
         return drawn, size
 

@@ -61,7 +61,7 @@ class Problem:
         elif not isinstance(shards, Shards | FolderShards):
             shards = Shards.from_parts(shards)
         self.shards: Shards | FolderShards = shards
-        self.ids = np.arange(self.nodes)  # what random words depend on: `only` keeps them
+        self.ids = np.arange(self.nodes)  # what random bits depend on: `only` keeps them
         for part in ("encode", "linear", "ridge"):
             if isinstance(loss, type) or not hasattr(loss, part):
                 raise ProblemError(

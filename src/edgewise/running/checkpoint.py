@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 INTERVAL = 10.0  # seconds between two writes, at least
 
 
-class Keeper:
+class Checkpointer:
     """Saves now and then, and at the end; does nothing without a path."""
 
     def __init__(self, path: str | Path | None, fingerprint: str) -> None:

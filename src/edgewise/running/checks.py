@@ -9,7 +9,7 @@ import numpy as np
 from edgewise.centralised.reference import Reference
 from edgewise.errors import GraphError, MethodError, ProblemError, whole_number
 from edgewise.graph.graph import Graph
-from edgewise.methods import make
+from edgewise.methods.catalogue import make
 from edgewise.problem.problem import Problem
 
 
@@ -69,11 +69,11 @@ def require_method(method: Any) -> None:
     if hasattr(method, "auto_step"):
         name = type(method).__name__
         raise MethodError(f"{name} is an estimator, no method: use PrimalDual({name}(...))")
-    for part in ("prepare", "init", "hears", "phases", "words", "answer", "duals"):
+    for part in ("prepare", "init", "hears", "phases", "random_draws", "answer", "duals"):
         if not hasattr(method, part):
             raise MethodError(
-                f"{method!r} is no method, it has no {part!r}: use a name from edgewise.methods(), "
-                "or see docs/adding-a-method.md"
+                f"{method!r} is no method, it has no {part!r}: use a name from "
+                "edgewise.list_methods(), or see docs/adding-a-method.md"
             )
 
 

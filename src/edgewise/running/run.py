@@ -77,7 +77,7 @@ class Run:
             saved.load(checkpoint, self, mark)
         else:
             enough = self.record(callback)
-        keeper = saved.Keeper(checkpoint, mark)
+        keeper = saved.Checkpointer(checkpoint, mark)
         while True:
             bar.update(self.round, self.last("residual"))
             reason = self.why_stop(rounds, tol, oracle_budget, stop.is_set(), enough)

@@ -14,7 +14,7 @@ from edgewise.engines.faults import Faults, weatherproof
 from edgewise.engines.mpi import MPI
 from edgewise.errors import MethodError
 from edgewise.graph.graph import Graph
-from edgewise.methods import make
+from edgewise.methods.catalogue import make
 from edgewise.problem.problem import Problem
 from edgewise.running import checkpoint as saved
 from edgewise.running.checks import check, precision
@@ -49,7 +49,7 @@ def solve(
 ) -> Result:
     """Fit the problem over the graph and say how it went.
 
-    method         a name from `edgewise.methods()`, or an object such as
+    method         a name from `edgewise.list_methods()`, or an object such as
                    `PrimalDual(SAGA(batch=4), form="edge")`
     rounds         communication rounds, at most
     seed           the same seed gives the same run, on every engine

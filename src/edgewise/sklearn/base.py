@@ -49,7 +49,7 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
     n_nodes        how many nodes the samples are dealt out to, at most one a sample
     graph          "ring", "path", "star", "complete", "random" (twice as many edges as nodes), or
                    an `edgewise.Graph`, whose nodes then count
-    method         a name from `edgewise.methods()`, or an object
+    method         a name from `edgewise.list_methods()`, or an object
     max_iter       communication rounds, at most
     tol            stop when the optimality residual is this small beside a sample's gradient at
                    the model zero

@@ -14,7 +14,7 @@ from edgewise.centralised.reference import reference as solve_reference
 from edgewise.engines.simulator import describe
 from edgewise.errors import MethodError, UnknownName, whole_number
 from edgewise.graph.graph import Graph
-from edgewise.methods import make
+from edgewise.methods.catalogue import make
 from edgewise.problem.problem import Problem
 from edgewise.running.checks import check, precision
 from edgewise.running.interrupt import deferred_interrupt
@@ -110,7 +110,7 @@ def compare(
 ) -> Comparison:
     """Run all methods and say what each accuracy cost them.
 
-    methods     names from `edgewise.methods()` or objects; as a dict to name them yourself
+    methods     names from `edgewise.list_methods()` or objects; as a dict to name them yourself
     budget      what each run may spend, in tuning and after
     per         its unit: "oracle_calls" (mean per node), "bytes_sent" or "rounds"
     tune        find every method's steps by `edgewise.tune` first, with that budget and seed 0;
@@ -156,7 +156,7 @@ def compare(
                 tunings[label] = search.result(label)
                 chosen = tunings[label].method
             runs[label] = []
-            for seed in range(1, 1 + (seeds if chosen.words else 1)):
+            for seed in range(1, 1 + (seeds if chosen.random_draws else 1)):
                 sweep = Sweep(problem, graph, [chosen], seed, kind)
                 found = follow(sweep, *sought[:3], target_of(star), LOOKS, tell, stop.is_set)
                 runs[label].extend(found)

@@ -1,4 +1,4 @@
-"""Many versions of one method, side by side in one compiled program: same data, same random words,
+"""Many versions of one method, side by side in one compiled program: same data, same random bits,
 other steps."""
 
 import time
@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array, lax
 
 from edgewise.backend.programs import compiled
-from edgewise.backend.random_bits import draw_words
+from edgewise.backend.random_bits import draw_bits
 from edgewise.engines.simulator import MOST_NOISE, Simulator, one_step
 from edgewise.engines.wires import Perfect, connect
 from edgewise.graph.graph import Graph
@@ -21,7 +21,7 @@ from edgewise.problem.problem import Problem
 from edgewise.running.measures import Target, bregman
 
 Data = tuple[Perfect, Block]
-MOST_STEPS = 1024  # that words are drawn for at a time, needed or not
+MOST_STEPS = 1024  # that random_bits are drawn for at a time, needed or not
 
 
 class Sweep:
@@ -41,11 +41,11 @@ class Sweep:
         self.data: Data = (self.base.network, self.base.block._replace(links=None))
         self.block64 = problem.block(None, np.float64, self.base.block.rows)
         method = self.base.method
-        self.phases, self.words = len(method.phases), method.words
+        self.phases, self.random_draws = len(method.phases), method.random_draws
         vectors = 2 * graph.edge_count * len(method.hears)
         self.bytes_a_round = vectors * problem.size * np.dtype(dtype).itemsize
-        words = self.phases * problem.nodes * max(self.words, 1)
-        self.room = max(1, min(MOST_STEPS, MOST_NOISE // words))
+        random_bits = self.phases * problem.nodes * max(self.random_draws, 1)
+        self.room = max(1, min(MOST_STEPS, MOST_NOISE // random_bits))
         self.load(cells)
 
     def load(self, cells: Sequence[Any]) -> None:
@@ -66,8 +66,8 @@ class Sweep:
         """All cells at the models X (V, n)."""
         self.round, self.seconds = 0, 0.0
         args = (self.cells, self.data, jnp.asarray(X, self.base.dtype))
-        words = jnp.zeros((1, self.phases, len(X), self.words), jnp.uint32)
-        self.form = self.form.traced(*args, words)
+        random_bits = jnp.zeros((1, self.phases, len(X), self.random_draws), jnp.uint32)
+        self.form = self.form.traced(*args, random_bits)
         carry = compiled(begin_all, args, {}, form=self.form)(*args)
         self.carry = jax.tree.map(lambda a: jnp.array(a, copy=True), carry)  # donated later
 
@@ -75,11 +75,11 @@ class Sweep:
         while steps > 0:
             now = min(steps, self.room)
             at = self.round + jnp.arange(self.room * self.phases)
-            words = draw_words(self.base.seed, self.base.block.ids, at, self.words)
-            words = words.reshape(self.room, self.phases, *words.shape[1:])
-            args = (self.cells, self.data, self.carry, words, jnp.asarray(now))
+            random_bits = draw_bits(self.base.seed, self.base.block.ids, at, self.random_draws)
+            random_bits = random_bits.reshape(self.room, self.phases, *random_bits.shape[1:])
+            args = (self.cells, self.data, self.carry, random_bits, jnp.asarray(now))
             program = compiled(advance_all, args, self.base.options, 2, form=self.form)
-            jax.block_until_ready(words)
+            jax.block_until_ready(random_bits)
             start = time.perf_counter()
             self.carry = jax.block_until_ready(program(*args))
             self.seconds += time.perf_counter() - start
@@ -123,7 +123,7 @@ class Form:
     def cell(self, leaves: Any) -> Any:
         return jax.tree.unflatten(self.tree, leaves)
 
-    def traced(self, cells: Any, data: Data, X: Array, words: Array) -> "Form":
+    def traced(self, cells: Any, data: Data, X: Array, random_bits: Array) -> "Form":
         """With the carry's part found out, by following how differences spread."""
         everywhere, own = spread(self.begin, self.size, (self.axes, None, None), cells, data, X)
         form = replace(self, carry_tree=jax.tree.structure(everywhere), carry_own=own)
@@ -135,7 +135,7 @@ class Form:
             form.advance,
             self.size,
             (form.axes, None, form.carry_axes, None, None),
-            *(cells, data, jax.tree.unflatten(form.carry_tree, carry), words, jnp.asarray(1)),
+            *(cells, data, jax.tree.unflatten(form.carry_tree, carry), random_bits, jnp.asarray(1)),
         )
         return replace(form, carry_own=own)
 
@@ -143,12 +143,12 @@ class Form:
         method, links = self.cell(leaves)
         return method.init(data[1]._replace(links=links), X, None)
 
-    def advance(self, leaves: Any, data: Data, carry: Any, words: Array, steps: Array) -> Any:
+    def advance(self, leaves: Any, data: Data, carry: Any, random_bits: Array, steps: Array) -> Any:
         method, links = self.cell(leaves)
         p = data[1]._replace(links=links)
 
         def body(t: Array, carry: Any) -> Any:
-            return one_step(method, data[0], p, carry, words[t])
+            return one_step(method, data[0], p, carry, random_bits[t])
 
         return lax.fori_loop(0, steps, body, carry)
 
@@ -175,17 +175,19 @@ def begin_all(cells: Any, data: Data, X: Array, form: Form) -> Any:
     )
 
 
-def advance_all(cells: Any, data: Data, carry: Any, words: Array, steps: Array, form: Form) -> Any:
+def advance_all(
+    cells: Any, data: Data, carry: Any, random_bits: Array, steps: Array, form: Form
+) -> Any:
     if not form.branching:
         axes = (form.axes, None, form.carry_axes, None, None)
         side_by_side = jax.vmap(form.advance, axes, form.carry_axes, axis_size=form.size)
-        return side_by_side(cells, data, carry, words, steps)
+        return side_by_side(cells, data, carry, random_bits, steps)
 
     def one(i: Array) -> Any:
         cell = [a[i] if own else a for a, own in zip(cells, form.own, strict=True)]
         parts = zip(jax.tree.leaves(carry), form.carry_own, strict=True)
         state = jax.tree.unflatten(form.carry_tree, [a[i] if own else a for a, own in parts])
-        return form.advance(cell, data, state, words, steps)
+        return form.advance(cell, data, state, random_bits, steps)
 
     parts = zip(jax.tree.leaves(lax.map(one, jnp.arange(form.size))), form.carry_own, strict=True)
     return jax.tree.unflatten(form.carry_tree, [a if own else a[0] for a, own in parts])

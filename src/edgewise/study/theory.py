@@ -34,7 +34,7 @@ from edgewise.engines.wires import edge_duals
 from edgewise.errors import MethodError, UnknownName
 from edgewise.gradients import ASVRG, LSVRG, SAGA, SEGA, SGD, SVRG, Full
 from edgewise.graph.graph import Graph
-from edgewise.methods import make
+from edgewise.methods.catalogue import make
 from edgewise.problem.block import Block, Pick
 from edgewise.problem.problem import Problem
 from edgewise.running.measures import Target, divergences

@@ -14,7 +14,7 @@ from edgewise.centralised.reference import Reference
 from edgewise.centralised.reference import reference as solve_reference
 from edgewise.errors import DivergenceWarning, MethodError
 from edgewise.graph.graph import Graph
-from edgewise.methods import make
+from edgewise.methods.catalogue import make
 from edgewise.problem.problem import Problem
 from edgewise.running.checks import check, precision
 from edgewise.running.interrupt import deferred_interrupt
@@ -78,7 +78,7 @@ def tune(
     there, the nearest to the optimum when the budget is spent. A best cell at the edge of the grid
     moves the grid there, twice at most. It is the same rule for every method.
 
-    method     a name from `edgewise.methods()` or an object
+    method     a name from `edgewise.list_methods()` or an object
     budget     what a cell may spend; default 30 passes over the data
     per        the budget's unit: "oracle_calls" (mean per node), "bytes_sent" or "rounds"
     target     the Bregman divergence to reach, as a part of what it is at the start

@@ -19,7 +19,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 
 from edgewise.errors import InputError, MethodError
-from edgewise.methods import CATALOGUE, make
+from edgewise.methods.catalogue import CATALOGUE, make
 from edgewise.peers.config.peer_config import (
     PROTOCOL,
     Fit,

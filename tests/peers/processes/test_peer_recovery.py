@@ -17,7 +17,7 @@ from peer_process import Peers
 from uneven import problem_of
 
 import edgewise as ew
-from edgewise.methods import make
+from edgewise.methods.catalogue import make
 from edgewise.peers.config.peer_config import Fit
 from edgewise.peers.node.stepper import at_a_peer
 from edgewise.peers.operations import mesh

@@ -89,9 +89,9 @@ def run_whole_rounds(
     if not node_form:
         back = network.reverse.at[p.links.slots].get(mode="fill", fill_value=0)
 
-    def body(carry: Any, words: Array) -> tuple[Any, None]:
+    def body(carry: Any, random_bits: Array) -> tuple[Any, None]:
         state, sent = carry
-        drawn, memory = method.gradient.draw(p, state.X, state.memory, words[0])
+        drawn, memory = method.gradient.draw(p, state.X, state.memory, random_bits[0])
         draw = p.rows.values, drawn.pick.at, drawn.slopes
         kept = () if drawn.part is None else (drawn.part, drawn.new, memory.table)
         if node_form:

@@ -96,17 +96,17 @@ def run_rounds(
     the next round's margins as they go."""
     (state, (sent,)), node_form, rows = carry, method.form == "node", p.rows
     n = state.X.shape[1]
-    picked = jax.vmap(lambda words: p.pick(words).at)(noise[:, 0])  # (steps, v, b)
+    picked = jax.vmap(lambda random_bits: p.pick(random_bits).at)(noise[:, 0])  # (steps, v, b)
     first = jnp.searchsorted(p.links.owner, jnp.arange(len(p.ids) + 1)).astype(jnp.int32)
     rho = p.links.rho.astype(jnp.float64)
     gamma = 1 / (1 / method.eta + p.links.total)
     threshold, shrink = soft(p.penalty.members[0], gamma)
 
     def body(carry: Any, now: tuple[Array, Array]) -> tuple[Any, None]:
-        (state, sent, margins), (words, coming) = carry, now
+        (state, sent, margins), (random_bits, coming) = carry, now
         here = InPanels(*p)._replace(rows=Known(rows.values, rows.tile, margins))
         models = from_panels(state.X, n) if method.gradient.looks_at_models else state.X
-        draw, memory = method.gradient.draw_unsummed(here, models, state.memory, words[0])
+        draw, memory = method.gradient.draw_unsummed(here, models, state.memory, random_bits[0])
         part = jnp.zeros_like(gamma) if draw.part is None else draw.part
         kept = jnp.ones_like(gamma) if draw.over is None else ~draw.over[:, None]
         last = state.gain if node_form else 1 / method.eta
@@ -154,8 +154,8 @@ class NativeSimulator(Simulator):
     program = staticmethod(run_rounds)
 
     def arguments(self, carry: Any, first: int, steps: int) -> tuple[Any, ...]:
-        words = self.words(first, steps)
-        return self.method, self.network, self.block, carry, words, self.tasks()
+        random_bits = self.random_bits(first, steps)
+        return self.method, self.network, self.block, carry, random_bits, self.tasks()
 
     def tasks(self) -> Array:
         """Addresses in this process, so never part of a program."""

@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 
 from edgewise.backend.programs import compiled
-from edgewise.backend.random_bits import draw_words
+from edgewise.backend.random_bits import draw_bits
 from edgewise.data.shards import aligned_empty
 from edgewise.engines.simulator import CPU_OPTIONS as SIMULATED
 from edgewise.engines.simulator import begin
@@ -21,7 +21,7 @@ from edgewise.problem.problem import Problem
 from edgewise.problem.smoothness import Smoothness
 from edgewise.running.measures import own_gap
 
-AHEAD = 256  # rounds that random words are drawn for at once
+AHEAD = 256  # rounds that random bits are drawn for at once
 CPU_OPTIONS = SIMULATED | {
     "xla_cpu_copy_insertion_use_region_analysis": False,  # it breaks some methods for one node
     # parts of a step one after another in this thread: to wake another takes longer than they do
@@ -83,7 +83,7 @@ def facts_of(problem: Problem, degree: int) -> Facts:
 def one_round(
     fixed: list[Array],
     carry: list[Array],
-    words: Array,
+    random_bits: Array,
     heard: tuple[Array, ...],
     trees: Any,
     phase: str,
@@ -92,7 +92,7 @@ def one_round(
     method, p = jax.tree.unflatten(trees[0], fixed)
     state, outbox = jax.tree.unflatten(trees[1], carry)
     inbox = received(method, p, outbox, heard)
-    return jax.tree.leaves(getattr(method, phase)(p, state, inbox, words))
+    return jax.tree.leaves(getattr(method, phase)(p, state, inbox, random_bits))
 
 
 def received(method: Any, p: Any, outbox: Any, heard: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -193,11 +193,13 @@ class Local:
         ]
         return state, tuple(rows)
 
-    def words(self, round: int) -> np.ndarray:
+    def random_bits(self, round: int) -> np.ndarray:
         first = round - round % AHEAD
         if first != self.first_drawn:
             at = first + jnp.arange(AHEAD)
-            self.noise = np.asarray(draw_words(self.seed, self.block.ids, at, self.method.words))
+            self.noise = np.asarray(
+                draw_bits(self.seed, self.block.ids, at, self.method.random_draws)
+            )
             self.first_drawn = first
         drawn: np.ndarray = self.noise[round - first]
         return drawn
@@ -210,7 +212,7 @@ class Local:
         """
         phases = self.method.phases
         leaves, form = jax.tree.flatten(carry)
-        args = (self.fixed, leaves, self.words(round), heard)
+        args = (self.fixed, leaves, self.random_bits(round), heard)
         phase = phases[round % len(phases)]
         if phase not in self.programs:
             trees = (self.tree, form)

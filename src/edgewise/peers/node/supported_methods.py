@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from edgewise.errors import MethodError
-from edgewise.methods import make
 from edgewise.methods.admm import DADMM
+from edgewise.methods.catalogue import make
 from edgewise.methods.dcs import DCS
 from edgewise.methods.network_dane import NetworkDane
 from edgewise.methods.pdmm import PDMM

@@ -1,0 +1,120 @@
+# What `import edgewise` offers, and where it comes from: read by type checkers, and by lazy_loader,
+# which imports a name's module when it is first asked for.
+from . import data, errors
+from .centralised.reference import Reference, reference
+from .data import Shards, Stream, split
+from .engines.faults import Faults
+from .engines.mpi import MPI
+from .gradients import (
+    ASVRG,
+    LSVRG,
+    SAGA,
+    SEGA,
+    SGD,
+    SVRG,
+    ExactCoordinates,
+    FiniteDifference,
+    Full,
+    PlainSVRG,
+)
+from .graph.graph import Graph
+from .methods.admm import DADMM
+from .methods.catalogue import list_methods
+from .methods.d2 import D2
+from .methods.dcs import DCS
+from .methods.dgd import DGD
+from .methods.edge import EDGE
+from .methods.extra import EXTRA
+from .methods.network_dane import NetworkDane
+from .methods.nids import NIDS
+from .methods.pdmm import PDMM
+from .methods.pmgt import PMGT
+from .methods.primal_dual import PrimalDual
+from .methods.tracking import GradientTracking
+from .peers.node.peer import Peer
+from .problem.losses import CustomLoss, Huber, Logistic, Multinomial, SmoothedHinge, Squared
+from .problem.penalties import (
+    L1,
+    Box,
+    ElasticNet,
+    GroupL2,
+    HalfSpace,
+    L1Ball,
+    L2Ball,
+    NonNegative,
+    NoPenalty,
+    Simplex,
+    SquaredL2,
+)
+from .problem.problem import Problem
+from .running.result import Result
+from .running.solve import solve
+from .running.tensorboard import TensorBoard
+from .running.trace import Trace
+from .study.compare import Comparison, compare
+from .study.tune import Tuning, tune
+
+__version__: str
+
+__all__ = [
+    "ASVRG",
+    "D2",
+    "DADMM",
+    "DCS",
+    "DGD",
+    "EDGE",
+    "EXTRA",
+    "L1",
+    "LSVRG",
+    "MPI",
+    "NIDS",
+    "PDMM",
+    "PMGT",
+    "SAGA",
+    "SEGA",
+    "SGD",
+    "SVRG",
+    "Box",
+    "Comparison",
+    "CustomLoss",
+    "ElasticNet",
+    "ExactCoordinates",
+    "Faults",
+    "FiniteDifference",
+    "Full",
+    "GradientTracking",
+    "Graph",
+    "GroupL2",
+    "HalfSpace",
+    "Huber",
+    "L1Ball",
+    "L2Ball",
+    "Logistic",
+    "Multinomial",
+    "NetworkDane",
+    "NoPenalty",
+    "NonNegative",
+    "Peer",
+    "PlainSVRG",
+    "PrimalDual",
+    "Problem",
+    "Reference",
+    "Result",
+    "Shards",
+    "Simplex",
+    "SmoothedHinge",
+    "Squared",
+    "SquaredL2",
+    "Stream",
+    "TensorBoard",
+    "Trace",
+    "Tuning",
+    "compare",
+    "data",
+    "errors",
+    "list_methods",
+    "reference",
+    "solve",
+    "split",
+    "tune",
+]

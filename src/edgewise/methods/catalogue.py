@@ -1,0 +1,171 @@
+"""Methods, by name and as objects. One file a method; a name is a composition of parts."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from edgewise.errors import MethodError, UnknownName
+from edgewise.gradients import (
+    ASVRG,
+    LSVRG,
+    SAGA,
+    SEGA,
+    SGD,
+    SVRG,
+    FiniteDifference,
+    Full,
+    PlainSVRG,
+)
+from edgewise.methods.admm import DADMM
+from edgewise.methods.d2 import D2
+from edgewise.methods.dcs import DCS
+from edgewise.methods.dgd import DGD
+from edgewise.methods.edge import EDGE
+from edgewise.methods.extra import EXTRA
+from edgewise.methods.network_dane import NetworkDane
+from edgewise.methods.nids import NIDS
+from edgewise.methods.pdmm import PDMM
+from edgewise.methods.pmgt import PMGT
+from edgewise.methods.primal_dual import PrimalDual
+from edgewise.methods.tracking import GradientTracking
+
+CATALOGUE: dict[str, tuple[Callable[[], Any], str]] = {
+    "pd": (
+        lambda: PrimalDual(Full()),
+        "exact gradients: few samples per node, or a yardstick",
+    ),
+    "spd": (
+        lambda: PrimalDual(SGD()),
+        "plain stochastic gradients, also from a stream; stops at a noise floor",
+    ),
+    "saga-pd": (
+        lambda: PrimalDual(SAGA()),
+        "the one to try first: one call a round, one number per sample",
+    ),
+    "svr-pd": (
+        lambda: PrimalDual(SVRG()),
+        "SVRG++ epochs that double: no table needed for custom losses",
+    ),
+    "svr-pd-es": (
+        lambda: PrimalDual(SVRG(stop=0.05)),
+        "the same, epochs end early when progress is small: often the fewest rounds",
+    ),
+    "lsvr-pd": (
+        lambda: PrimalDual(LSVRG()),
+        "loopless SVRG: a coin instead of epochs",
+    ),
+    "asvr-pd": (
+        lambda: PrimalDual(ASVRG()),
+        "accelerated: for ill-conditioned problems without strong convexity",
+    ),
+    "asvr-pd-paper": (
+        lambda: PrimalDual(ASVRG(floor=0.0), eta="theory", rho="theory"),
+        "the same as printed, with its own steps: the momentum decays and it stalls",
+    ),
+    "sk-pd": (
+        lambda: PrimalDual(SEGA()),
+        "one gradient coordinate a round",
+    ),
+    "sk-pd-fd": (
+        lambda: PrimalDual(SEGA(FiniteDifference())),
+        "one coordinate a round from function values; stops at a rounding floor",
+    ),
+    "dgd": (
+        lambda: DGD(SGD()),
+        "baseline: averaging and SGD; ends away from the optimum where data differ",
+    ),
+    "dgd-full": (
+        lambda: DGD(Full()),
+        "baseline: the same with exact gradients; still ends away from the optimum",
+    ),
+    "d2": (
+        lambda: D2(SGD()),
+        "baseline: SGD that does not mind how data differ; stops at a noise floor",
+    ),
+    "extra": (
+        lambda: EXTRA(Full()),
+        "baseline: exact gradients with averaging; no penalty",
+    ),
+    "pg-extra": (
+        lambda: EXTRA(Full(), proximal=True),
+        "baseline: extra with a prox, exact gradients and a penalty",
+    ),
+    "vr-extra": (
+        lambda: EXTRA(LSVRG()),
+        "baseline: extra with loopless SVRG; no penalty",
+    ),
+    "nids": (
+        lambda: NIDS(Full()),
+        "baseline: exact gradients and a penalty, a step that the network has no say in",
+    ),
+    "s-diging": (
+        lambda: GradientTracking(SAGA()),
+        "baseline: the iteration of gt-saga under its other name",
+    ),
+    "gt-saga": (
+        lambda: GradientTracking(SAGA()),
+        "baseline: tracks the mean gradient, two vectors a round; no penalty",
+    ),
+    "gt-svrg": (
+        lambda: GradientTracking(PlainSVRG()),
+        "baseline: the same without a table, snapshots instead",
+    ),
+    "vr-diging": (
+        lambda: GradientTracking(LSVRG()),
+        "baseline: the same with a coin for snapshots",
+    ),
+    "dcs": (
+        lambda: DCS(Full()),
+        "baseline: many local gradients between two talks, any penalty; sublinear",
+    ),
+    "sdcs": (
+        lambda: DCS(SGD()),
+        "baseline: the same with sampled gradients",
+    ),
+    "edge": (
+        lambda: EDGE(SAGA()),
+        "baseline: augmented Lagrangian over edges, by SAGA; no penalty",
+    ),
+    "pdmm": (
+        lambda: PDMM(),
+        "baseline: a local problem solved every round; few rounds, many gradients; heals",
+    ),
+    "d-admm": (
+        lambda: DADMM(),
+        "baseline: the same by consensus ADMM",
+    ),
+    "network-dane": (
+        lambda: NetworkDane(),
+        "baseline: a local problem every round; cheap gradients, shards alike; no penalty",
+    ),
+    "network-svrg": (
+        lambda: NetworkDane(inner=20, batch=1),
+        "baseline: the same with one sample a local step",
+    ),
+    "pmgt-saga": (
+        lambda: PMGT(SAGA()),
+        "baseline: proximal tracking, several rounds a step",
+    ),
+    "pmgt-lsvrg": (
+        lambda: PMGT(LSVRG()),
+        "baseline: the same with loopless SVRG, no table",
+    ),
+}
+
+
+def list_methods() -> dict[str, str]:
+    """Every method's name, with one line of advice."""
+    return {name: line for name, (_, line) in CATALOGUE.items()}
+
+
+def make(method: Any, eta: Any = None, rho: Any = None) -> Any:
+    """A method from its name, or the object; eta and rho, where given, override its own."""
+    if isinstance(method, str):
+        if method not in CATALOGUE:
+            raise UnknownName("method", method, CATALOGUE)
+        method = CATALOGUE[method][0]()
+    changes = {k: v for k, v in (("eta", eta), ("rho", rho)) if v is not None}
+    for name in changes:
+        if not hasattr(method, name):
+            raise MethodError(f"{type(method).__name__} has no {name}: leave it out")
+    return replace(method, **changes) if changes else method
