@@ -13,6 +13,7 @@ from edgewise.engines.sharded import ShardedSimulator, choose_devices
 from edgewise.engines.simulator import Simulator
 from edgewise.errors import MethodError
 from edgewise.graph.graph import Graph
+from edgewise.methods.contract import Method
 from edgewise.problem.problem import Problem
 
 
@@ -20,7 +21,7 @@ from edgewise.problem.problem import Problem
 def make_engine(
     problem: Problem,
     graph: Graph,
-    method: Any,
+    method: Method,
     seed: int,
     dtype: Any,
     faults: Faults | None,

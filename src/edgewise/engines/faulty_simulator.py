@@ -14,11 +14,12 @@ from edgewise.engines.faulty_wires import Chances, Faulty, Mail, Spells
 from edgewise.engines.simulator import Simulator
 from edgewise.engines.wires import Perfect
 from edgewise.graph.graph import Graph
+from edgewise.methods.contract import Method
 from edgewise.problem.block import Block
 
 
 def run_faulty_rounds(
-    method: Any, network: Faulty, p: Block, carry: Any, noise: Array, luck: Any, unroll: int
+    method: Method, network: Faulty, p: Block, carry: Any, noise: Array, luck: Any, unroll: int
 ) -> Any:
     """As `run_rounds`; luck: (steps, phases, e, 2) and (steps, phases, v) random bits."""
 
@@ -45,7 +46,7 @@ class FaultySimulator(Simulator):
     program = staticmethod(run_faulty_rounds)
 
     def __init__(
-        self, problem: Any, graph: Graph, method: Any, seed: int, dtype: Any, faults: Faults
+        self, problem: Any, graph: Graph, method: Method, seed: int, dtype: Any, faults: Faults
     ) -> None:
         super().__init__(problem, graph, method, seed, dtype)
         self.faults, self.all_links = faults, self.block.links
@@ -197,7 +198,7 @@ def own_words(hears: tuple[str, ...], owner: Array, outbox: tuple[Array, ...]) -
 
 
 def begin_again(
-    method: Any, network: Faulty, p: Block, carry: Any, X: Array, who: Array, come: Array
+    method: Method, network: Faulty, p: Block, carry: Any, X: Array, who: Array, come: Array
 ) -> Any:
     """The nodes `who` as at the start; the neighbours of those that `come` expect nothing yet."""
     state, outbox, mail = carry
@@ -223,7 +224,7 @@ def begin_again(
 
 
 @jax.jit
-def peek(method: Any, network: Faulty, p: Block, carry: Any) -> tuple[Array, Array]:
+def peek(method: Method, network: Faulty, p: Block, carry: Any) -> tuple[Array, Array]:
     """Models and duals, as if all that was said had been heard."""
     state, outbox, _ = carry
     coming = tuple(map(network.across, method.hears, outbox))

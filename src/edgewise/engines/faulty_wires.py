@@ -9,6 +9,7 @@ from jax import Array, lax
 from edgewise.backend.pytree import pytree
 from edgewise.engines.wires import Perfect
 from edgewise.gradients.memory import coin
+from edgewise.methods.contract import Method
 from edgewise.problem.block import Block, match
 
 
@@ -62,7 +63,7 @@ class Faulty:
     feedback: bool
 
     def deliver(
-        self, method: Any, p: Block, outbox: tuple[Array, ...], mail: Mail, luck: Array
+        self, method: Method, p: Block, outbox: tuple[Array, ...], mail: Mail, luck: Array
     ) -> tuple[tuple[Array, ...], Mail]:
         """A round of messages; luck (e, 2) are random bits."""
         sending = mail.fresh[self.wires.other] & self.alive
@@ -86,7 +87,7 @@ class Faulty:
         return out[self.wires.reverse if kind == "each" else self.wires.other]
 
     def inbox(
-        self, method: Any, p: Block, outbox: tuple[Array, ...], heard: tuple[Array, ...]
+        self, method: Method, p: Block, outbox: tuple[Array, ...], heard: tuple[Array, ...]
     ) -> tuple[Array, ...]:
         here = self.alive[:, None]
         return tuple(

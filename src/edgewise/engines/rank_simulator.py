@@ -17,6 +17,7 @@ from edgewise.engines.simulator import Simulator
 from edgewise.engines.wires import edge_duals
 from edgewise.errors import MethodError
 from edgewise.graph.graph import Graph
+from edgewise.methods.contract import Method
 from edgewise.problem.block import Links
 from edgewise.problem.smoothness import Smoothness
 from edgewise.running.evaluator import Gauge
@@ -35,23 +36,23 @@ def one_round(
     state, outbox, noise, at = jax.tree.unflatten(trees[1], carry)
     inbox = wires.deliver(method.hears, p.links, whole(method, state, outbox), came)
     state, sent = getattr(method, phase)(p, state, inbox, noise[at])
-    again = getattr(method, "sends_state", ())
+    again = method.sends_state
     after = (state, () if again else sent, noise, at + 1)
     return jax.tree.leaves(after), wires.leaving(method.hears, sent)
 
 
-def whole(method: Any, state: Any, outbox: Any) -> Any:
+def whole(method: Method, state: Any, outbox: Any) -> Any:
     """The outbox; where it is a part of the state it is not carried twice."""
-    return tuple(getattr(state, name) for name in getattr(method, "sends_state", ())) or outbox
+    return tuple(getattr(state, name) for name in method.sends_state) or outbox
 
 
 @jax.jit
-def leaving(method: Any, wires: Posted, outbox: Any) -> tuple[Array, ...]:
+def leaving(method: Method, wires: Posted, outbox: Any) -> tuple[Array, ...]:
     return wires.leaving(method.hears, outbox)
 
 
 @jax.jit
-def look(method: Any, wires: Posted, links: Links, carry: Any, came: Any) -> tuple[Array, Array]:
+def look(method: Method, wires: Posted, links: Links, carry: Any, came: Any) -> tuple[Array, Array]:
     state, outbox = carry
     inbox = wires.deliver(method.hears, links, outbox, came)
     return method.answer(state), method.duals(links, state, inbox, outbox)
@@ -61,7 +62,7 @@ class RankSimulator(Simulator):
     """A rank's nodes, and its way to the others. What is said of all nodes is gathered."""
 
     def __init__(
-        self, problem: Any, graph: Graph, method: Any, seed: int, dtype: Any, engine: MPI
+        self, problem: Any, graph: Graph, method: Method, seed: int, dtype: Any, engine: MPI
     ) -> None:
         if problem.stream is not None:
             raise MethodError("MPI has no streams: split samples with `edgewise split`")
@@ -105,7 +106,7 @@ class RankSimulator(Simulator):
         phases, spent, done = self.method.phases, 0.0, 0
         most = self.steps_at_once(rounds // len(phases)) * len(phases)
         fixed, tree = jax.tree.flatten((self.own_method, self.network, self.block))
-        again = getattr(self.method, "sends_state", ())
+        again = self.method.sends_state
         state, outbox = carry
         while done < rounds:
             now = min(most, rounds - done)

@@ -22,6 +22,7 @@ from edgewise.engines.simulator import Simulator, begin, look, run_rounds
 from edgewise.engines.wires import connect, edge_duals
 from edgewise.errors import MethodError, whole_number
 from edgewise.graph.graph import Graph
+from edgewise.methods.contract import Method
 from edgewise.running.evaluator import Gauge
 
 
@@ -54,7 +55,7 @@ class ShardedSimulator(Simulator):
     """The simulator with its nodes in equal stretches over `devices`."""
 
     def __init__(
-        self, problem: Any, graph: Graph, method: Any, seed: int, dtype: Any, devices: list[Any]
+        self, problem: Any, graph: Graph, method: Method, seed: int, dtype: Any, devices: list[Any]
     ) -> None:
         self.mesh = Mesh(np.array(devices), (AXIS,))
         self.sharding = NamedSharding(self.mesh, PartitionSpec(AXIS))

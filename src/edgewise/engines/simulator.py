@@ -17,19 +17,20 @@ from edgewise.data.stream import StreamReader
 from edgewise.engines.wires import Perfect, connect, edge_duals
 from edgewise.errors import MethodError
 from edgewise.graph.graph import Graph
+from edgewise.methods.contract import Method
 from edgewise.problem.block import Block, Links
 from edgewise.problem.rows import Dense
 from edgewise.running.evaluator import Gauge
 
 
 def run_rounds(
-    method: Any, network: Perfect, p: Block, carry: Any, noise: Array, fresh: Any, unroll: int
+    method: Method, network: Perfect, p: Block, carry: Any, noise: Array, fresh: Any, unroll: int
 ) -> Any:
     """noise (steps, phases, v, draws): a round per phase, many steps in one program. `fresh` holds
     (rows, labels) per step where samples come from a stream, else nothing."""
 
     p = p._replace(links=p.links.ready(method.hears))
-    again = getattr(method, "sends_state", ())  # not carried twice: it would be copied every round
+    again = method.sends_state  # not carried twice: it would be copied every round
 
     def body(carry: Any, now: tuple[Array, Any]) -> tuple[Any, None]:
         random_bits, samples = now
@@ -45,7 +46,7 @@ def run_rounds(
     return whole(*lax.scan(body, start, (noise, fresh), unroll=unroll)[0])
 
 
-def one_step(method: Any, network: Perfect, p: Block, carry: Any, random_bits: Array) -> Any:
+def one_step(method: Method, network: Perfect, p: Block, carry: Any, random_bits: Array) -> Any:
     """All phases of a step, each after a round of messages; random_bits (phases, v, w)."""
     state, outbox = carry
     for k, phase in enumerate(method.phases):
@@ -54,7 +55,7 @@ def one_step(method: Any, network: Perfect, p: Block, carry: Any, random_bits: A
     return state, outbox
 
 
-def begin(method: Any, p: Block, X: Array, duals: Array | None) -> Any:
+def begin(method: Method, p: Block, X: Array, duals: Array | None) -> Any:
     return method.init(p, X, duals)
 
 
@@ -72,8 +73,8 @@ class Simulator:
     program: Any = staticmethod(run_rounds)
     begin: Any = staticmethod(begin)
 
-    def __init__(self, problem: Any, graph: Graph, method: Any, seed: int, dtype: Any) -> None:
-        if problem.stream is not None and not hasattr(getattr(method, "gradient", None), "streams"):
+    def __init__(self, problem: Any, graph: Graph, method: Method, seed: int, dtype: Any) -> None:
+        if problem.stream is not None and not method.streams:
             raise MethodError(
                 f"{describe(method)} needs a finite set of samples, this problem has a stream: "
                 "use spd, or PrimalDual(SGD(batch=...))"
@@ -89,7 +90,8 @@ class Simulator:
         self.lay_out(weights)
         self.seed = jax.random.key(seed)
         if problem.stream is not None:
-            self.stream_reader = StreamReader(problem.stream, method.gradient.batch, seed)
+            assert method.samples is not None  # as it streams
+            self.stream_reader = StreamReader(problem.stream, method.samples, seed)
         on_cpu = jax.default_backend() == "cpu"
         self.options = CPU_OPTIONS if on_cpu else {}
         self.unroll = 8
@@ -243,7 +245,7 @@ class Simulator:
 
     def next_samples(self, first: int, steps: int) -> tuple[Block, Any]:
         """A block whose nodes hold one batch each, and the batches of the next `steps` steps."""
-        nodes, batch = self.problem.nodes, self.method.gradient.batch
+        nodes, batch = self.problem.nodes, self.stream_reader.batch
         X = np.empty((steps, nodes, batch, self.problem.shards.features), self.dtype)
         y = np.empty((steps, nodes, batch), self.dtype)
         for i in range(nodes):
@@ -261,14 +263,14 @@ class Simulator:
 
 
 @jax.jit
-def look(method: Any, network: Perfect, links: Links, carry: Any) -> tuple[Array, Array]:
+def look(method: Method, network: Perfect, links: Links, carry: Any) -> tuple[Array, Array]:
     state, outbox = carry
     inbox = network.deliver(method.hears, links, outbox)
     return method.answer(state), method.duals(links, state, inbox, outbox)
 
 
-def describe(method: Any) -> str:
+def describe(method: Method) -> str:
     parts = [type(method).__name__]
-    if hasattr(method, "gradient"):
+    if method.gradient is not None:
         parts.append(type(method.gradient).__name__)
     return "-".join(parts)

@@ -8,8 +8,10 @@ import numpy as np
 from jax import Array
 
 from edgewise.backend.pytree import pytree
+from edgewise.gradients.contract import Estimator
 from edgewise.graph.mixing import laplacian, largest_eigenvalue
 from edgewise.methods.averaging import Averaging
+from edgewise.methods.contract import Messages, Weights
 from edgewise.problem.block import Block
 
 if TYPE_CHECKING:
@@ -47,27 +49,26 @@ class GradientTracking(Averaging):
     where messages are dear, nor with a penalty; saga-pd sends one and takes any.
     """
 
-    gradient: Any
+    gradient: Estimator
     eta: Any = "auto"
     mixing: Any = "metropolis"
 
     hears = ("mixing", "mixing")
-    takes_penalty = False
 
-    def prepare(self, problem: "Problem", graph: "Graph") -> tuple[Any, dict[str, Any]]:
+    def prepare(self, problem: "Problem", graph: "Graph") -> tuple[Any, Weights]:
         ready, weights = super().prepare(problem, graph)
         if isinstance(self.eta, str):
             limit = stable(weights["mixing"], graph, problem)
             ready = replace(ready, eta=np.minimum(ready.eta, limit))
         return ready, weights
 
-    def init(self, p: Block, X: Array, duals: Any) -> tuple[Any, tuple[Array, ...]]:
+    def init(self, p: Block, X: Array, duals: Any) -> tuple[Any, Messages]:
         zero = jnp.zeros_like(X)
         return TrackingState(X, zero, zero, self.gradient.init(p, X)), (X, zero)
 
     def step(
-        self, p: Block, s: TrackingState, inbox: tuple[Array, ...], random_bits: Array
-    ) -> tuple[TrackingState, tuple[Array, ...]]:
+        self, p: Block, s: TrackingState, inbox: Messages, random_bits: Array
+    ) -> tuple[TrackingState, Messages]:
         G, memory = self.gradient(p, s.X, s.memory, random_bits)
         Y = s.Y + inbox[1] + (G - s.G)
         X = s.X + inbox[0] - self.eta * Y

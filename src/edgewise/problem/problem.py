@@ -16,6 +16,7 @@ from edgewise.data.stream import Stream
 from edgewise.errors import DataError, ProblemError
 from edgewise.problem import penalties
 from edgewise.problem.block import Block, Links
+from edgewise.problem.contract import Loss
 from edgewise.problem.rows import make_rows
 from edgewise.problem.sample_weights import Weights
 from edgewise.problem.smoothness import Smoothness
@@ -81,7 +82,7 @@ class Problem:
         if hasattr(loss, "outputs") and loss.outputs != 1:
             assert self.classes is not None
             loss = replace(loss, outputs=len(self.classes))
-        self.loss = loss
+        self.loss: Loss = loss
         self._weights = Weights(weights, sample_weight, self.nodes, self.shards.samples)
         if isinstance(self.shards, Shards):
             self.scale = self._weights.factors(self.shards, self.ids)

@@ -149,6 +149,8 @@ class Smoothness:
     @cached_property
     def _custom(self) -> np.ndarray:
         loss, problem = self._problem.loss, self._problem
+        assert not loss.linear
+        fn = loss.fn
         if loss.smoothness is not None:
             weights = 1.0 if problem.scale is None else problem.scale
             each = np.broadcast_to(
@@ -158,7 +160,7 @@ class Smoothness:
 
         def curve(x: jax.Array, v: jax.Array, d: jax.Array, y: jax.Array) -> jax.Array:
             def times(w: jax.Array) -> jax.Array:
-                return jax.jvp(lambda u: jax.grad(loss.fn)(u, d, y), (x,), (w,))[1]
+                return jax.jvp(lambda u: jax.grad(fn)(u, d, y), (x,), (w,))[1]
 
             for _ in range(POWER_ITERATIONS):
                 w = times(v)

@@ -15,6 +15,7 @@ from edgewise.engines.simulator import describe
 from edgewise.errors import MethodError, UnknownName, whole_number
 from edgewise.graph.graph import Graph
 from edgewise.methods.catalogue import make
+from edgewise.methods.contract import Method
 from edgewise.problem.problem import Problem
 from edgewise.running.checks import check, precision
 from edgewise.running.interrupt import deferred_interrupt
@@ -166,7 +167,7 @@ def compare(
     return comparison
 
 
-def refusal(problem: Problem, graph: Graph, method: Any) -> str:
+def refusal(problem: Problem, graph: Graph, method: Method | str) -> str:
     """Why the method cannot take the problem; nothing if it can."""
     try:
         check(problem, graph, method, 1, 1, 0, None, None, True)

@@ -16,6 +16,7 @@ from edgewise.backend.random_bits import draw_bits
 from edgewise.engines.simulator import MOST_NOISE, Simulator, one_step
 from edgewise.engines.wires import Perfect, connect
 from edgewise.graph.graph import Graph
+from edgewise.methods.contract import Method
 from edgewise.problem.block import Block
 from edgewise.problem.problem import Problem
 from edgewise.running.measures import Target, bregman
@@ -34,7 +35,7 @@ class Sweep:
     """
 
     def __init__(
-        self, problem: Problem, graph: Graph, cells: Sequence[Any], seed: int, dtype: Any
+        self, problem: Problem, graph: Graph, cells: Sequence[Method], seed: int, dtype: Any
     ) -> None:
         self.problem, self.graph = problem, graph
         self.base = Simulator(problem, graph, cells[0], seed, dtype)
@@ -48,7 +49,7 @@ class Sweep:
         self.room = max(1, min(MOST_STEPS, MOST_NOISE // random_bits))
         self.load(cells)
 
-    def load(self, cells: Sequence[Any]) -> None:
+    def load(self, cells: Sequence[Method]) -> None:
         """Other cells of the same structure."""
         ready = []
         for cell in cells:

@@ -1,8 +1,7 @@
 """What one peer computes: the same steps as everywhere else, over a block of one node."""
 
 from copy import copy
-from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +15,7 @@ from edgewise.engines.simulator import CPU_OPTIONS as SIMULATED
 from edgewise.engines.simulator import begin
 from edgewise.engines.wires import links_of
 from edgewise.graph.graph import Graph
-from edgewise.methods.primal_dual import PrimalDual
+from edgewise.methods.contract import Method
 from edgewise.problem.problem import Problem
 from edgewise.problem.smoothness import Smoothness
 from edgewise.running.measures import own_gap
@@ -70,11 +69,6 @@ class Seen:
         return getattr(self.problem, name)
 
 
-def at_a_peer(method: Any) -> Any:
-    """The method in the form that heals."""
-    return replace(method, form="edge") if isinstance(method, PrimalDual) else method
-
-
 def facts_of(problem: Problem, degree: int) -> Facts:
     L = problem.smoothness
     return Facts(degree, int(problem.counts[0]), float(L.sample[0]), float(L.mean[0]))
@@ -95,7 +89,7 @@ def one_round(
     return jax.tree.leaves(getattr(method, phase)(p, state, inbox, random_bits))
 
 
-def received(method: Any, p: Any, outbox: Any, heard: tuple[Array, ...]) -> tuple[Array, ...]:
+def received(method: Method, p: Any, outbox: Any, heard: tuple[Array, ...]) -> tuple[Array, ...]:
     return tuple(
         h if kind == "each" else p.links.pull(kind, own, h)
         for kind, own, h in zip(method.hears, outbox, heard, strict=True)
@@ -117,20 +111,21 @@ def look(
     }
 
 
-def prepared(method: Any, problem: Problem, pair: Pair) -> tuple[Any, dict[str, np.ndarray]]:
+def prepared(method: Method, problem: Problem, pair: Pair) -> tuple[Any, dict[str, np.ndarray]]:
     """The method with the steps of an edge's two ends, and the edge's weights."""
     edge = Graph.path(2)
     edge.__dict__["degrees"] = np.array([f.degree for f in pair])  # in their own network, not here
-    return cast(tuple[Any, dict[str, np.ndarray]], method.prepare(Seen(problem, pair), edge))
+    seen: Any = Seen(problem, pair)
+    return method.prepare(seen, edge)
 
 
 class Local:
     """A peer's part of the computation, among neighbours in a fixed order."""
 
     def __init__(
-        self, problem: Problem, id: int, method: Any, seed: int, dtype: Any, own: Facts
+        self, problem: Problem, id: int, method: Method, seed: int, dtype: Any, own: Facts
     ) -> None:
-        self.problem, self.dtype, self.rule = problem, dtype, at_a_peer(method)
+        self.problem, self.dtype, self.rule = problem, dtype, method.healing()
         steps, _ = prepared(self.rule, problem, Pair(own, own))
         steps = jax.tree.map(lambda a: jnp.asarray(a, dtype), steps)
         self.method = jax.tree.map(lambda a: a[:1] if a.ndim else a, steps)

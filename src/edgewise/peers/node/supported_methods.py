@@ -7,6 +7,7 @@ import numpy as np
 from edgewise.errors import MethodError
 from edgewise.methods.admm import DADMM
 from edgewise.methods.catalogue import make
+from edgewise.methods.contract import Method
 from edgewise.methods.dcs import DCS
 from edgewise.methods.network_dane import NetworkDane
 from edgewise.methods.pdmm import PDMM
@@ -17,13 +18,13 @@ from edgewise.peers.config.peer_config import Fit
 LOCAL_MIXING = ("metropolis", "lazy-metropolis")  # an edge's ends know these by themselves
 
 
-def method_of(fit: Fit, penalised: bool) -> Any:
+def method_of(fit: Fit, penalised: bool) -> Method:
     """The method of a fit; raises MethodError unless it fits the rest of it."""
     from edgewise.cli import parts
 
     method = make(parts.method(fit.method, list(fit.set)), fit.eta, fit.rho)
     require_local(method, fit.mode)
-    if penalised and not getattr(method, "takes_penalty", True):
+    if penalised and not method.takes_penalty:
         raise MethodError(
             f"{fit.method} cannot handle a penalty: use saga-pd or pg-extra, or leave it out"
         )
@@ -32,7 +33,7 @@ def method_of(fit: Fit, penalised: bool) -> Any:
             "bits is for tolerant peers, strict ones are to come to the simulator's numbers: leave "
             "it out; wire float32 halves their messages"
         )
-    if fit.veil and not isinstance(method, PrimalDual | PDMM):
+    if fit.veil and "each" not in method.healing().hears:
         raise MethodError(f"{fit.method} has no first messages to veil: use saga-pd or pdmm")
     return method
 
@@ -44,7 +45,7 @@ def require_local(method: Any, mode: str = "strict") -> None:
         raise MethodError(
             f"{name} needs an eigenvalue of the whole network, which no peer knows: use saga-pd"
         )
-    if mode == "tolerant" and not (method.heals or isinstance(method, PrimalDual)):
+    if mode == "tolerant" and not method.healing().heals:
         raise MethodError(
             f"{name} never forgets a message that came late: use a primal-dual method or pdmm, or "
             "mode strict, in which every round waits for all neighbours"
