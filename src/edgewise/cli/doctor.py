@@ -1,64 +1,23 @@
-"""edgewise methods and edgewise doctor"""
+"""edgewise doctor"""
 
 import importlib.metadata
 import os
 import platform
 import re
-from typing import Any
 
 import jax
-from rich import box
 from rich.table import Table
 
-import edgewise as ew
 from edgewise import __version__
 from edgewise.backend.cache import folder
 from edgewise.cli.options import ListOptions
 from edgewise.cli.shell import output, print_json
-from edgewise.methods.catalogue import make
-from edgewise.methods.contract import Method
 from edgewise.running.checks import precision
 
 PACKAGE_OF = re.compile(r"([\w.-]+).*extra == ['\"]([\w.-]+)['\"]")
 
 
-def methods(o: ListOptions) -> None:
-    """What there is, what each needs, and when to take it."""
-    rows = {name: needs(make(name)) | {"advice": line} for name, line in ew.list_methods().items()}
-    told = "[bold]heals[/]: exact under faults; [bold]vectors[/]: sent an edge and round"
-    table = Table(caption=told, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in ("method", "penalty", "exact", "heals", "vectors", "advice"):
-        table.add_column(column, no_wrap=column != "advice")
-    for name, row in rows.items():
-        kept = (row[k] for k in ("penalty", "exact", "heals", "vectors_a_round", "advice"))
-        table.add_row(name, *(said(value) for value in kept))
-    output(o).print(table)
-    if o.json:
-        print_json(rows)
-
-
-def needs(method: Method) -> dict[str, Any]:
-    return {
-        "penalty": method.takes_penalty,
-        "vectors_a_round": len(method.hears),
-        "rounds_a_step": method.rounds_a_step,
-        "exact": method.exactness,
-        "heals": method.healing().heals,
-        "steps": "+".join(method.tunes),
-        "streams": method.streams,
-        "solves_subproblem": method.solves_subproblem,
-        "second_order": method.second_order,
-    }
-
-
-def said(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "by graph" if value is None else str(value)
-
-
 def doctor(o: ListOptions) -> None:
-    """Versions, devices and precision, and what is missing for which extra."""
     required: list[str] = []
     extras: dict[str, list[str]] = {}
     for line in importlib.metadata.requires("edgewise") or []:
