@@ -49,6 +49,8 @@ class PrimalDual:
     Not for directed graphs; and where one machine can hold all data, don't decentralise.
     """
 
+    compiled_as = "primal-dual"
+
     gradient: Any
     eta: Any = "auto"
     rho: Any = "auto"
