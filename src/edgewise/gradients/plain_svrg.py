@@ -13,6 +13,8 @@ class PlainSVRG(Sampled):
     """Johnson, Zhang 2013, as in GT-SVRG: every `length` calls (default 2 K_i) the snapshot becomes
     the iterate itself, not a mean. Two calls per sample and step, K_i per epoch."""
 
+    compiled_as = "plain-svrg"
+
     batch: int = 1
     length: int | None = None
 

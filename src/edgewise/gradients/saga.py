@@ -16,6 +16,8 @@ class SAGA(Sampled):
     generalised linear loss, but a whole gradient per sample for a custom one.
     """
 
+    compiled_as = "saga"
+
     batch: int = 1
 
     def auto_step(self, s: Curvatures) -> np.ndarray:

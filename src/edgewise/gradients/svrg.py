@@ -38,6 +38,8 @@ class SVRG(Sampled):
     not given; this one is local and has no scale. Two calls per sample and step, K_i per epoch.
     """
 
+    compiled_as = "svrg"
+
     batch: int = 1
     first: int | None = None
     longest: int | None = None

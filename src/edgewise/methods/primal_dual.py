@@ -51,6 +51,8 @@ class PrimalDual(Defaults):
     Not for directed graphs; and where one machine can hold all data, don't decentralise.
     """
 
+    compiled_as = "primal-dual"
+
     gradient: Estimator
     eta: Any = "auto"
     rho: Any = "auto"

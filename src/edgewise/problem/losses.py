@@ -83,6 +83,8 @@ class Linear:
 class Logistic(Linear):
     """log(1 + exp(-y z)), labels -1 and 1 (any two labels are mapped, the larger one to 1)."""
 
+    compiled_as = "logistic"
+
     ridge: Any = 0.0
 
     def value(self, z: Array, y: Array) -> Array:
@@ -113,6 +115,8 @@ class Logistic(Linear):
 class Squared(Linear):
     """(z - y)^2 / 2."""
 
+    compiled_as = "squared"
+
     ridge: Any = 0.0
 
     def value(self, z: Array, y: Array) -> Array:
@@ -134,6 +138,8 @@ class Squared(Linear):
 @pytree()
 class Huber(Linear):
     """r^2 / 2 where |r| <= delta, else delta |r| - delta^2 / 2, with r = z - y."""
+
+    compiled_as = "huber"
 
     delta: Any = 1.0
     ridge: Any = 0.0
@@ -160,6 +166,8 @@ class Huber(Linear):
 @pytree()
 class SmoothedHinge(Linear):
     """The hinge max(0, 1 - y z), its corner rounded by a parabola of the given width."""
+
+    compiled_as = "smoothed-hinge"
 
     width: Any = 0.5
     ridge: Any = 0.0

@@ -60,6 +60,8 @@ class _Set(_Checked):
 
 @pytree()
 class NoPenalty(_Checked):
+    compiled_as = "none"
+
     def value(self, x: Array) -> Array:
         return jnp.zeros((), x.dtype)
 
@@ -70,6 +72,8 @@ class NoPenalty(_Checked):
 @pytree()
 class L1(_Checked):
     """lam |x|₁"""
+
+    compiled_as = "l1"
 
     lam: Any
 
@@ -85,6 +89,8 @@ class L1(_Checked):
 class SquaredL2(_Checked):
     """lam/2 |x|²"""
 
+    compiled_as = "squared-l2"
+
     lam: Any
 
     def value(self, x: Array) -> Array:
@@ -97,6 +103,8 @@ class SquaredL2(_Checked):
 @pytree()
 class ElasticNet(_Checked):
     """l1 |x|₁ + l2/2 |x|²"""
+
+    compiled_as = "elastic-net"
 
     l1: Any
     l2: Any
