@@ -149,7 +149,7 @@ class Faults:
         return present
 
 
-def weatherproof(method: Any, faults: Any, problem: Any, graph: Graph) -> Any:
+def under_faults(method: Any, faults: Any, problem: Any, graph: Graph) -> Any:
     """The method as it runs under faults: a primal-dual one in edge form. Warns of one that will
     not be exact."""
     if not isinstance(faults, Faults):

@@ -16,7 +16,7 @@ from edgewise.engines import simulator as simulated
 from edgewise.engines.native import gpu_kernels as kernels
 from edgewise.engines.native.soft import soft, soft_penalties
 from edgewise.engines.simulator import Simulator
-from edgewise.engines.wires import Perfect
+from edgewise.engines.wires import DirectWires
 from edgewise.gradients.memory import Sampled
 from edgewise.methods.primal_dual import PrimalDual
 from edgewise.problem.block import Block
@@ -68,14 +68,14 @@ def begin(method: Any, p: Block, X: Array, duals: Array | None) -> Any:
 
 
 def run_rounds(
-    method: Any, network: Perfect, p: Block, carry: Any, noise: Array, fresh: Any, unroll: int
+    method: Any, network: DirectWires, p: Block, carry: Any, noise: Array, fresh: Any, unroll: int
 ) -> Any:
     """As `simulated.run_rounds`, with the block's passes replaced."""
     return simulated.run_rounds(method, network, on_gpu(p), carry, noise, fresh, unroll)
 
 
 def run_whole_rounds(
-    method: Any, network: Perfect, p: Block, carry: Any, noise: Array, fresh: Any, unroll: int
+    method: Any, network: DirectWires, p: Block, carry: Any, noise: Array, fresh: Any, unroll: int
 ) -> Any:
     """As `simulated.run_rounds`, for primal-dual methods: all that follows a draw is one kernel."""
     state, (sent,) = carry
