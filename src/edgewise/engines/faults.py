@@ -150,7 +150,7 @@ class Faults:
         return present
 
 
-def weatherproof(method: Method, faults: Any, problem: Any, graph: Graph) -> Method:
+def under_faults(method: Method, faults: Any, problem: Any, graph: Graph) -> Method:
     """The method as it runs under faults: a primal-dual one in edge form. Warns of one that will
     not be exact."""
     if not isinstance(faults, Faults):

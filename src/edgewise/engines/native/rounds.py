@@ -13,7 +13,7 @@ from edgewise.backend.pytree import pytree
 from edgewise.engines.native import kernels
 from edgewise.engines.native.soft_threshold import threshold_and_shrink
 from edgewise.engines.simulator import Simulator
-from edgewise.engines.wires import Perfect
+from edgewise.engines.wires import DirectWires
 from edgewise.problem.block import Block
 from edgewise.problem.rows import Dense
 
@@ -90,7 +90,7 @@ def in_form(state: Any, form: Callable[[Array], Array], names: tuple[str, ...]) 
 
 
 def run_rounds(
-    method: Any, network: Perfect, p: Block, carry: Any, noise: Array, tasks: Array, unroll: int
+    method: Any, network: DirectWires, p: Block, carry: Any, noise: Array, tasks: Array, unroll: int
 ) -> Any:
     """As `simulated.run_rounds`; tasks (2,): workers for margins and for rounds, which work out
     the next round's margins as they go."""

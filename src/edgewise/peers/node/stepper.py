@@ -13,7 +13,7 @@ from edgewise.backend.random_bits import draw_bits
 from edgewise.data.shards import aligned_empty
 from edgewise.engines.simulator import CPU_OPTIONS as SIMULATED
 from edgewise.engines.simulator import begin
-from edgewise.engines.wires import links_of
+from edgewise.engines.wires import ReceivedMessages, links_of
 from edgewise.graph.graph import Graph
 from edgewise.methods.contract import Method
 from edgewise.problem.problem import Problem
@@ -85,15 +85,8 @@ def one_round(
     """A phase of a step; heard is a vector per neighbour, of each kind that the method hears."""
     method, p = jax.tree.unflatten(trees[0], fixed)
     state, outbox = jax.tree.unflatten(trees[1], carry)
-    inbox = received(method, p, outbox, heard)
+    inbox = ReceivedMessages(heard).deliver(method.hears, p.links, outbox)
     return jax.tree.leaves(getattr(method, phase)(p, state, inbox, random_bits))
-
-
-def received(method: Method, p: Any, outbox: Any, heard: tuple[Array, ...]) -> tuple[Array, ...]:
-    return tuple(
-        h if kind == "each" else p.links.pull(kind, own, h)
-        for kind, own, h in zip(method.hears, outbox, heard, strict=True)
-    )
 
 
 def look(
@@ -103,7 +96,8 @@ def look(
     method, p = jax.tree.unflatten(trees[0], fixed)
     state, outbox = jax.tree.unflatten(trees[1], carry)
     X = method.answer(state)
-    duals = method.duals(p.links, state, received(method, p, outbox, heard), outbox)
+    inbox = ReceivedMessages(heard).deliver(method.hears, p.links, outbox)
+    duals = method.duals(p.links, state, inbox, outbox)
     return {
         "residual": jnp.linalg.norm(own_gap(p, X, duals, t)),
         "objective": (p.values(X) + p.penalty.value(X))[0],
