@@ -9,6 +9,7 @@ from jax import Array
 
 from edgewise.graph.graph import Graph
 from edgewise.methods.contract import Method
+from edgewise.methods.knowledge import Knowledge
 from edgewise.problem.block import Block, Links
 
 
@@ -43,7 +44,8 @@ class Rounds(Protocol):
 class Executor(Rounds, Protocol):
     """Advances rounds of the nodes that are here: v of the network's V."""
 
-    problem: Any  # as methods see it
+    problem: Any
+    knowledge: Knowledge  # that the method was prepared with
     weights: dict[str, np.ndarray]  # of undirected edges
     seed: Any
     dtype: Any

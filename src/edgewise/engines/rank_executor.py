@@ -1,6 +1,5 @@
 """Nodes spread over the ranks of an MPI job: each runs the same steps on a block of its own."""
 
-import copy
 import time
 from dataclasses import replace
 from typing import Any
@@ -99,10 +98,9 @@ class RankExecutor(Simulator):
         if problem.stream is not None:
             raise MethodError("MPI has no streams: split samples with `edgewise split`")
         self.communicator, part = communicator, communicator.part
-        seen = copy.copy(problem)  # what methods ask of a problem, without its data
-        seen.smoothness = Smoothness(communicator.problem, communicator.gather)
+        curvatures = Smoothness(communicator.problem, communicator.gather)  # of all nodes
         layout = RankLayout(communicator.problem, graph, dtype, part)
-        super().__init__(seen, graph, method, seed, dtype, layout)
+        super().__init__(problem, graph, method, seed, dtype, layout, curvatures)
         # It spares copies in a scan over rounds, which ranks have not. Where a rank had one node it
         # left out a copy that sdcs's own loop needed: models were off by 1e-6 (jax 0.10.2).
         self.options = {k: v for k, v in self.options.items() if "region_analysis" not in k}

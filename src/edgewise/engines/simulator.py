@@ -19,7 +19,9 @@ from edgewise.engines.wires import edge_duals
 from edgewise.errors import MethodError
 from edgewise.graph.graph import Graph
 from edgewise.methods.contract import Method
+from edgewise.methods.knowledge import whole_network
 from edgewise.problem.block import Block, Links
+from edgewise.problem.contract import Curvatures
 
 
 def run_rounds(
@@ -98,6 +100,7 @@ class Simulator:
         seed: int,
         dtype: Any,
         layout: Layout | None = None,
+        curvatures: Curvatures | None = None,
     ) -> None:
         if problem.stream is not None and not method.streams:
             raise MethodError(
@@ -105,7 +108,8 @@ class Simulator:
                 "use spd, or PrimalDual(SGD(batch=...))"
             )
         keep_programs()
-        prepared, weights = method.prepare(problem, graph)
+        self.knowledge = whole_network(problem, graph, curvatures)
+        prepared, weights = method.prepare(self.knowledge)
         self.eta = np.asarray(prepared.eta)
         self.method = jax.tree.map(lambda a: jnp.asarray(a, dtype), prepared)
         self.problem, self.graph, self.dtype, self.weights = problem, graph, dtype, weights

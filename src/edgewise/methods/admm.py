@@ -1,7 +1,7 @@
 """Decentralised consensus ADMM: a local problem every round, solved."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
@@ -10,13 +10,10 @@ from edgewise.backend.pytree import pytree
 from edgewise.errors import MethodError, whole_number
 from edgewise.gradients.full import Calls, Full
 from edgewise.methods.contract import Defaults, Messages, Weights
-from edgewise.methods.steps import local_steps, positive
+from edgewise.methods.knowledge import Knowledge
+from edgewise.methods.steps import node_steps, positive
 from edgewise.methods.subproblem import argmin_weights, local_argmin
 from edgewise.problem.block import Block, Links
-
-if TYPE_CHECKING:
-    from edgewise.graph.graph import Graph
-    from edgewise.problem.problem import Problem
 
 
 class State(NamedTuple):
@@ -64,10 +61,10 @@ class DADMM(Defaults):
     solves_subproblem = True
     gradient = None  # whole ones, in `local_argmin`
 
-    def prepare(self, problem: "Problem", graph: "Graph") -> tuple["DADMM", Weights]:
-        eta = local_steps(self.eta, Full(), problem)
+    def prepare(self, k: Knowledge) -> tuple["DADMM", Weights]:
+        eta = node_steps(self.eta, Full(), k)[k.own]
         tol = float(positive("tol", self.tol, 1, "run")[0])
-        rho = argmin_weights(self.rho, 1.0, problem, graph)
+        rho = argmin_weights(self.rho, 1.0, k)
         return replace(self, eta=eta[:, None], rho=None, tol=tol), {"rho": rho}
 
     def init(self, p: Block, X: Array, duals: Array | None) -> tuple[State, Messages]:

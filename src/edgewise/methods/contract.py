@@ -1,6 +1,6 @@
 """What a method is. Every argument is said here, once.
 
-    method, weights = method.prepare(problem, graph)                 once, in NumPy
+    method, weights = method.prepare(knowledge)                      once, in NumPy
     state, outbox   = method.init(block, X, duals)                   once, under jit
     state, outbox   = method.<phase>(block, state, inbox, random_bits)  every round, under jit
 
@@ -10,13 +10,13 @@ tables ask these members and never the class. mypy holds every method of the cat
 `require_method` any other object. `Defaults` answers for most methods: inherit it, and say what
 differs.
 
-Not excluded, and not there yet: `weights` of an edge may become a matrix each, (E, n, n), and come
+Not excluded, and not there yet: `weights` of an edge may become a matrix each, (m, n, n), and come
 in versions; a node's metric, 1/eta, a matrix, so that nothing but a method itself reads `eta` other
 than as numbers to print and as the step of a prox; and a phase may take several gradient steps
 between two messages (NetworkDane and DCS do).
 """
 
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import jax.numpy as jnp
 import numpy as np
@@ -24,14 +24,11 @@ from jax import Array
 
 from edgewise.errors import MethodError
 from edgewise.gradients.contract import Estimator, Exactness
+from edgewise.methods.knowledge import Knowledge
 from edgewise.problem.block import Block, Links
 
-if TYPE_CHECKING:
-    from edgewise.graph.graph import Graph
-    from edgewise.problem.problem import Problem
-
 Messages = tuple[Array, ...]  # one array for each entry of `hears`
-Weights = dict[str, np.ndarray]  # by kind, "rho" or "mixing": (E,) one per edge, the same both ways
+Weights = dict[str, np.ndarray]  # by kind, "rho" or "mixing": (m,) one per edge, for both ways
 
 
 class Method(Protocol):
@@ -113,8 +110,10 @@ class Method(Protocol):
     def eta(self) -> Any:
         """The step: a rule's name, a number, or one per node; (v, 1) once prepared."""
 
-    def prepare(self, problem: "Problem", graph: "Graph", /) -> tuple[Self, Weights]:
-        """Itself with all rules worked out in numbers, and the weights of the edges."""
+    def prepare(self, k: Knowledge, /) -> tuple[Self, Weights]:
+        """Itself with all rules worked out in numbers, those of nodes for the block's own, and the
+        weights of the edges known. Where it takes the whole network, and nobody here sees that, it
+        raises MethodError (`Knowledge.whole`)."""
 
     def init(self, p: Block, X: Array, duals: Array | None, /) -> tuple[Any, Messages]:
         """The first state, a NamedTuple with `memory.calls` (v,), and the first messages, from

@@ -13,6 +13,7 @@ from edgewise.gradients.contract import Estimator, Exactness
 from edgewise.graph.mixing import laplacian, largest_eigenvalue
 from edgewise.methods.averaging import Averaging
 from edgewise.methods.contract import Messages, Weights
+from edgewise.methods.knowledge import Knowledge
 from edgewise.problem.block import Block, Links
 
 
@@ -65,12 +66,13 @@ class DCS(Averaging):
     def exactness(self) -> Exactness:
         return "slowly"
 
-    def prepare(self, problem: Any, graph: Any) -> tuple["DCS", Weights]:
+    def prepare(self, k: Knowledge) -> tuple["DCS", Weights]:
         whole_number("DCS's inner", self.inner, 1, MethodError)
-        ready, weights = super().prepare(problem, graph)
-        norm = largest_eigenvalue(laplacian(graph, weights["mixing"])) or 1.0  # 1: no edges
-        rule = 0 if problem.intercept else problem.loss.ridge
-        mu = rule if isinstance(self.mu, str) and self.mu == "auto" else self.mu
+        need = "DCS needs an eigenvalue of the whole network"
+        network = k.whole(need, "use saga-pd")
+        ready, weights = super().prepare(k)
+        norm = largest_eigenvalue(laplacian(network.graph, weights["mixing"])) or 1.0  # 1: no edges
+        mu = k.strong_convexity if isinstance(self.mu, str) and self.mu == "auto" else self.mu
         if isinstance(mu, str) or np.ndim(mu) or not 0 <= mu < np.inf:
             raise MethodError(f"DCS(mu={mu!r}): give 'auto', or one number, zero or more")
         one = np.ones_like(ready.eta)

@@ -1,7 +1,7 @@
 """EDGE: gradient descent on an augmented Lagrangian over edges, ascent on its multipliers."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -9,14 +9,10 @@ from jax import Array
 
 from edgewise.backend.pytree import pytree
 from edgewise.gradients.contract import Estimator
-from edgewise.graph.mixing import mixing_weights
 from edgewise.methods.contract import Defaults, Messages, Weights, require_estimator
-from edgewise.methods.steps import local_steps, positive
+from edgewise.methods.knowledge import Knowledge
+from edgewise.methods.steps import common_step, mixing_of, per_node, positive
 from edgewise.problem.block import Block, Links
-
-if TYPE_CHECKING:
-    from edgewise.graph.graph import Graph
-    from edgewise.problem.problem import Problem
 
 
 class State(NamedTuple):
@@ -63,14 +59,15 @@ class EDGE(Defaults):
     hears = ("mixing",)
     tunes = ("eta", "beta")
 
-    def prepare(self, problem: "Problem", graph: "Graph") -> tuple["EDGE", Weights]:
-        eta = local_steps(self.eta, self.gradient, problem)
+    def prepare(self, k: Knowledge) -> tuple["EDGE", Weights]:
         if isinstance(self.eta, str):
-            eta = np.full_like(eta, eta.min())
+            eta = np.full(len(k.degrees), common_step("EDGE", self.eta, self.gradient, k))
+        else:
+            eta = per_node("eta", self.eta, k)
         auto = isinstance(self.beta, str) and self.beta == "auto"
         beta = float(positive("beta", 1 / (4 * eta.max()) if auto else self.beta, 1, "run")[0])
-        weights = mixing_weights(self.mixing, graph)
-        ready = replace(self, eta=eta[:, None], beta=beta, mixing=None)
+        weights = mixing_of("EDGE", self.mixing, k)
+        ready = replace(self, eta=eta[k.own, None], beta=beta, mixing=None)
         return ready, {"mixing": weights}
 
     def init(self, p: Block, X: Array, duals: Array | None) -> tuple[State, Messages]:

@@ -11,10 +11,10 @@ from edgewise.errors import MethodError, whole_number
 from edgewise.gradients.contract import Estimator
 from edgewise.gradients.full import Full
 from edgewise.gradients.memory import weighted
-from edgewise.graph.mixing import mixing_weights
 from edgewise.methods.averaging import Averaging
 from edgewise.methods.contract import Messages, Weights
-from edgewise.methods.steps import local_steps, positive
+from edgewise.methods.knowledge import Knowledge
+from edgewise.methods.steps import mixing_of, node_steps, per_node
 from edgewise.problem.block import Block
 
 
@@ -68,16 +68,19 @@ class NetworkDane(Averaging):
     def samples(self) -> int | None:
         return self.batch
 
-    def prepare(self, problem: Any, graph: Any) -> tuple["NetworkDane", Weights]:
-        smooth = problem.smoothness
-        rule = isinstance(self.mu, str) and self.mu == "auto"
-        mu = positive("mu", 3 * smooth.mean.max() if rule else self.mu, problem.nodes, "node")
-        eta = local_steps(self.eta, self.gradient, problem)
+    def prepare(self, k: Knowledge) -> tuple["NetworkDane", Weights]:
+        mu = self.mu
+        if isinstance(mu, str) and mu == "auto":
+            need = "NetworkDane's mu 'auto' is of the largest curvature over all peers"
+            mu = 3 * k.whole(need, "give a number").curvatures.mean.max()
+        mu = per_node("mu", mu, k)
+        eta = node_steps(self.eta, self.gradient, k)
         if isinstance(self.eta, str):
-            eta = np.minimum(eta, 1 / (3 * smooth.expected(self.batch))) if self.batch else eta
+            if self.batch:
+                eta = np.minimum(eta, 1 / (3 * k.curvatures.expected(self.batch)))
             eta = 1 / (1 / eta + mu)
-        weights = {"mixing": mixing_weights(self.mixing, graph)}
-        return replace(self, eta=eta[:, None], mixing=None, mu=mu[:, None]), weights
+        weights = {"mixing": mixing_of("NetworkDane", self.mixing, k)}
+        return replace(self, eta=eta[k.own, None], mixing=None, mu=mu[k.own, None]), weights
 
     def init(self, p: Block, X: Array, duals: Any) -> tuple[Any, Messages]:
         memory: Any = self.gradient.init(p, X)

@@ -12,6 +12,7 @@ from edgewise.gradients.contract import Estimator
 from edgewise.graph.mixing import contraction
 from edgewise.methods.averaging import Averaging
 from edgewise.methods.contract import Messages, Weights
+from edgewise.methods.knowledge import Knowledge
 from edgewise.problem.block import Block
 
 
@@ -61,11 +62,12 @@ class PMGT(Averaging):
     def rounds_a_step(self) -> int | None:
         return None if self.depth is None else len(self.phases)
 
-    def prepare(self, problem: Any, graph: Any) -> tuple["PMGT", Weights]:
-        if not problem.same_penalty:
+    def prepare(self, k: Knowledge) -> tuple["PMGT", Weights]:
+        network = k.whole("PMGT needs an eigenvalue of the whole network", "use saga-pd")
+        if not network.same_penalty:
             raise MethodError("PMGT needs the same penalty at every node: use saga-pd")
-        ready, weights = super().prepare(problem, graph)
-        depth, omega = self.plan(contraction(graph, weights["mixing"]))
+        ready, weights = super().prepare(k)
+        depth, omega = self.plan(contraction(network.graph, weights["mixing"]))
         return replace(ready, depth=depth, omega=np.full_like(ready.eta, omega)), weights
 
     def plan(self, sigma: float) -> tuple[int, float]:

@@ -1,21 +1,20 @@
 """The paper's primal-dual method, composed with any gradient estimator."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from edgewise.backend.pytree import pytree
 from edgewise.errors import UnknownName
 from edgewise.gradients.contract import Estimator
 from edgewise.methods.contract import Defaults, Messages, Weights, require_estimator
-from edgewise.methods.steps import dual_weights, local_steps
+from edgewise.methods.knowledge import Knowledge
+from edgewise.methods.steps import dual_weights, node_steps
 from edgewise.problem.block import Block, Links
-
-if TYPE_CHECKING:
-    from edgewise.graph.graph import Graph
-    from edgewise.problem.problem import Problem
 
 
 class NodeState(NamedTuple):
@@ -78,12 +77,12 @@ class PrimalDual(Defaults):
     def healing(self) -> "PrimalDual":
         return replace(self, form="edge")
 
-    def prepare(self, problem: "Problem", graph: "Graph") -> tuple["PrimalDual", Weights]:
-        """This method with its steps in numbers, and the weights of the edges."""
-        gradient = self.gradient.tuned(problem.smoothness)
-        eta = local_steps(self.eta, gradient, problem)
-        rho = dual_weights(self.rho, eta, graph)
-        return replace(self, gradient=gradient, eta=eta[:, None], rho=None), {"rho": rho}
+    def prepare(self, k: Knowledge) -> tuple["PrimalDual", Weights]:
+        tuned = self.gradient.tuned(k.curvatures)
+        eta = node_steps(self.eta, tuned, k)
+        rho = dual_weights(self.rho, eta, k)
+        own = jax.tree.map(lambda a: a[k.own] if np.ndim(a) else a, tuned)
+        return replace(self, gradient=own, eta=eta[k.own, None], rho=None), {"rho": rho}
 
     def init(self, p: Block, X: Array, duals: Array | None) -> tuple[Any, Messages]:
         """duals: (v, n) sums over a node's edges, or None: zero. The edge form takes (e, n)."""

@@ -1,7 +1,7 @@
 """Gradient tracking with any gradient estimator: S-DIGing, GT-SAGA, GT-SVRG, VR-DIGing."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,11 +12,8 @@ from edgewise.gradients.contract import Estimator
 from edgewise.graph.mixing import laplacian, largest_eigenvalue
 from edgewise.methods.averaging import Averaging
 from edgewise.methods.contract import Messages, Weights
+from edgewise.methods.knowledge import Knowledge, Network
 from edgewise.problem.block import Block
-
-if TYPE_CHECKING:
-    from edgewise.graph.graph import Graph
-    from edgewise.problem.problem import Problem
 
 
 class TrackingState(NamedTuple):
@@ -55,10 +52,11 @@ class GradientTracking(Averaging):
 
     hears = ("mixing", "mixing")
 
-    def prepare(self, problem: "Problem", graph: "Graph") -> tuple[Any, Weights]:
-        ready, weights = super().prepare(problem, graph)
+    def prepare(self, k: Knowledge) -> tuple[Any, Weights]:
+        ready, weights = super().prepare(k)
         if isinstance(self.eta, str):
-            limit = stable(weights["mixing"], graph, problem)
+            whole = k.whole("GradientTracking's step goes by the mixing of all", "give a number")
+            limit = stable(weights["mixing"], whole)
             ready = replace(ready, eta=np.minimum(ready.eta, limit))
         return ready, weights
 
@@ -75,8 +73,8 @@ class GradientTracking(Averaging):
         return TrackingState(X, Y, G, memory), (X, Y)
 
 
-def stable(weights: np.ndarray, graph: "Graph", problem: "Problem") -> float:
+def stable(weights: np.ndarray, network: Network) -> float:
     """Two thirds of (1 + lambda)^2 / (2 L), lambda the least eigenvalue of W: from there on exact
     tracking of squares of one curvature L swings and grows."""
-    low = 1 - largest_eigenvalue(laplacian(graph, weights))
-    return float((1 + low) ** 2 / (3 * problem.smoothness.mean.max()))
+    low = 1 - largest_eigenvalue(laplacian(network.graph, weights))
+    return float((1 + low) ** 2 / (3 * network.curvatures.mean.max()))

@@ -49,7 +49,7 @@ class Cells:
         """Other cells of the same structure."""
         graph, dtype, ready = self.base.graph, self.base.dtype, []
         for cell in cells:
-            method, weights = cell.prepare(self.base.problem, graph)
+            method, weights = cell.prepare(self.base.knowledge)
             method = jax.tree.map(lambda a: np.asarray(a, dtype), method)
             ready.append((method, connect(graph, weights, dtype)[0]))
         self.cells, own = [], []

@@ -36,6 +36,7 @@ from edgewise.gradients import ASVRG, LSVRG, SAGA, SEGA, SGD, SVRG, Full
 from edgewise.graph.graph import Graph
 from edgewise.methods.catalogue import make
 from edgewise.methods.contract import Method
+from edgewise.methods.knowledge import whole_network
 from edgewise.problem.block import Block, Pick
 from edgewise.problem.problem import Problem
 from edgewise.running.measures import Target, divergences
@@ -53,7 +54,7 @@ class Start:
         reference: Any = None,
     ) -> None:
         chosen = make(method, "theory", "theory") if isinstance(method, str) else method
-        prepared, weights = chosen.prepare(problem, graph)
+        prepared, weights = chosen.prepare(whole_network(problem, graph))
         self.problem = problem
         self.gradient: Any = prepared.gradient
         self.eta, self.rho = np.asarray(prepared.eta)[:, 0], np.asarray(weights["rho"])

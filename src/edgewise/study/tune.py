@@ -16,6 +16,7 @@ from edgewise.errors import DivergenceWarning, MethodError
 from edgewise.graph.graph import Graph
 from edgewise.methods.catalogue import make
 from edgewise.methods.contract import Method
+from edgewise.methods.knowledge import whole_network
 from edgewise.problem.problem import Problem
 from edgewise.running.checks import check, precision
 from edgewise.running.interrupt import deferred_interrupt
@@ -213,7 +214,7 @@ def with_factors(
     One after another: the rule of the next may depend on those before it.
     """
     for name, factor in factors.items():
-        prepared, weights = method.prepare(problem, graph)
+        prepared, weights = method.prepare(whole_network(problem, graph))
         value = np.asarray(weights[name] if name in weights else getattr(prepared, name))
         numbers = value[:, 0] if value.ndim == 2 else value
         method = replace(method, **{name: factor * numbers})
