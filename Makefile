@@ -20,6 +20,8 @@ check: $(READY)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache --no-logo
+	$(BIN)/python tools/layers.py --check
 
 test: check
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile

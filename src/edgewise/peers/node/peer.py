@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from edgewise.fileio import replacing
 from edgewise.peers.config.peer_config import PeerConfig, load
 from edgewise.peers.node import checkpoint as journal
 from edgewise.peers.node.checkpoint_file import write
@@ -30,7 +31,6 @@ from edgewise.peers.transport.connections import Switchboard
 from edgewise.peers.transport.frames import NEVER, VECTORS, Format, Frame, Garbage, largest
 from edgewise.peers.transport.links import Link, Mismatch
 from edgewise.peers.transport.wakeup import News
-from edgewise.running.checkpoint import replacing
 
 log = logging.getLogger("edgewise.peers")
 
