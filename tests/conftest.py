@@ -1,40 +1,62 @@
-"""How tests compile, and what they hold in memory.
+"""How tests compile, what they hold in memory, and that they end with the run.
 
-Compiling is most of the time, so programs are compiled without optimisations, and kept in
-.pytest_cache/programs for other tests, workers and processes, and for the next run: JAX finds one
-again by all that went into it (the program, the versions, the flags). `make test-all` sets
-EDGEWISE_TESTS=optimised: everything is compiled as users' runs are, and nothing is kept.
+`make test` compiles quickly: see quick_compiles.py. `make test-all` sets EDGEWISE_TESTS=optimised:
+everything is compiled as users' runs are, and nothing is kept.
 """
 
 import ctypes
 import gc
 import os
 import signal
-import sys
 from pathlib import Path
 
-QUICK = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
 if os.environ.get("EDGEWISE_TESTS") == "optimised":
     os.environ.setdefault("JAX_ENABLE_COMPILATION_CACHE", "0")
 else:
-    from edgewise.backend.cache import processor
+    from quick_compiles import SETTINGS
 
-    os.environ.setdefault("XLA_FLAGS", QUICK)
-    kept = Path(__file__).parents[1] / ".pytest_cache" / "programs" / processor()
-    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(kept))
-    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
-    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+    os.environ.update(SETTINGS | os.environ)  # JAX reads them when it is imported
 
 import jax
 import pytest
+from end_with_parent import end_with_parent
 
 from edgewise.backend import programs
 
+C = ctypes.CDLL(None)
+MOST_MEMORY = 700 * 2**20  # bytes of a worker before it forgets what it has compiled
+MOST_MAPS = 20_000  # each program has memory maps; a process may have 65,530, then XLA crashes
+
 signal.signal(signal.SIGINT, signal.default_int_handler)  # pytest-xdist's workers ignore Ctrl-C
+if "PYTEST_XDIST_WORKER" in os.environ:
+    end_with_parent()
+
+
+def forget_programs():
+    programs.COMPILED.clear()
+    jax.clear_caches()
+    gc.collect()
+    if hasattr(C, "malloc_trim"):
+        C.malloc_trim(0)  # or the memory stays this process's own
+
+
+def holds_much():
+    try:
+        resident = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+        with open("/proc/self/maps") as maps:
+            return resident > MOST_MEMORY or sum(1 for _ in maps) > MOST_MAPS
+    except OSError:  # not Linux
+        return False
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _forget_programs():
+def _forget_programs_of_the_file():
     yield
-    programs.COMPILED.clear()
-    jax.clear_caches()
+    forget_programs()
+
+
+@pytest.fixture(autouse=True)
+def _forget_programs_if_many():
+    yield
+    if holds_much():
+        forget_programs()
