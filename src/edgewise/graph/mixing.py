@@ -10,7 +10,6 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from edgewise.errors import GraphError, UnknownName
 from edgewise.graph.graph import Graph
@@ -154,6 +153,8 @@ def at_one_end(L: Any, count: int, end: Literal["SA", "LA"]) -> np.ndarray:
     if L.shape[0] <= DENSE_NODES:
         values = np.linalg.eigvalsh(L.toarray())
         return values[:count] if end == "SA" else values[-count:]
+    from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+
     try:
         return eigsh(L, count, which=end, maxiter=LANCZOS_RESTARTS, return_eigenvectors=False)
     except ArpackNoConvergence:

@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.core import Tracer
-from optax.projections import projection_box, projection_l2_ball, projection_non_negative
 
 from edgewise.backend.pytree import pytree
 from edgewise.errors import ProblemError
@@ -162,12 +161,16 @@ class Box(_Set):
                 raise ProblemError("Box: lower > upper or lengths differ: give lower <= upper")
 
     def prox(self, x: Array, t: Array) -> Array:
+        from optax.projections import projection_box
+
         return jnp.asarray(projection_box(x, _as(x, self.lower), _as(x, self.upper)))
 
 
 @pytree()
 class NonNegative(_Set):
     def prox(self, x: Array, t: Array) -> Array:
+        from optax.projections import projection_non_negative
+
         return jnp.asarray(projection_non_negative(x))
 
 
@@ -208,6 +211,8 @@ class L2Ball(_Set):
     radius: Any
 
     def prox(self, x: Array, t: Array) -> Array:
+        from optax.projections import projection_l2_ball
+
         return jnp.asarray(projection_l2_ball(x, _as(x, self.radius)))
 
 
