@@ -6,7 +6,7 @@ import numpy as np
 
 from edgewise.engines.base import Counts, Executor, Rounds
 
-E = TypeVar("E", bound=Rounds)
+E = TypeVar("E", bound=Rounds, covariant=True)
 
 
 class Trajectory(Generic[E]):
