@@ -11,6 +11,7 @@ import sys
 import jax
 import numpy as np
 import pytest
+from end_with_parent import ending_with_us
 from paths import HELPERS
 from sharded_cases import CASES, GRID, build
 
@@ -29,7 +30,7 @@ def found(tmp_path_factory):
     folder, pipe = str(tmp_path_factory.mktemp("run")), subprocess.PIPE
     halves = [
         subprocess.Popen(
-            [sys.executable, script, half, folder],
+            ending_with_us(sys.executable, script, half, folder),
             env=settings,
             stdout=pipe,
             stderr=pipe,

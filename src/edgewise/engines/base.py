@@ -8,6 +8,8 @@ import numpy as np
 from jax import Array
 
 from edgewise.graph.graph import Graph
+from edgewise.methods.contract import Method
+from edgewise.methods.knowledge import Knowledge
 from edgewise.problem.block import Block, Links
 
 
@@ -29,7 +31,7 @@ class Counts(NamedTuple):
 class Rounds(Protocol):
     """What goes on from round to round."""
 
-    method: Any  # with the steps of all nodes
+    method: Method  # with the steps of all nodes
     starting_seconds: float  # that `start` computed for
 
     def start(self, X: np.ndarray, duals: np.ndarray | None) -> Any:
@@ -42,7 +44,8 @@ class Rounds(Protocol):
 class Executor(Rounds, Protocol):
     """Advances rounds of the nodes that are here: v of the network's V."""
 
-    problem: Any  # as methods see it
+    problem: Any
+    knowledge: Knowledge  # that the method was prepared with
     weights: dict[str, np.ndarray]  # of undirected edges
     seed: Any
     dtype: Any

@@ -15,6 +15,7 @@ from edgewise.engines.rank_executor import RankExecutor
 from edgewise.engines.simulator import Simulator
 from edgewise.errors import MethodError
 from edgewise.graph.graph import Graph
+from edgewise.methods.contract import Method
 from edgewise.problem.problem import Problem
 
 
@@ -22,7 +23,7 @@ from edgewise.problem.problem import Problem
 def make_engine(
     problem: Problem,
     graph: Graph,
-    method: Any,
+    method: Method,
     seed: int,
     dtype: Any,
     faults: Faults | None = None,

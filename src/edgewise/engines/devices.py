@@ -22,6 +22,7 @@ from edgewise.engines.simulator import Simulator
 from edgewise.engines.wires import connect
 from edgewise.errors import MethodError, whole_number
 from edgewise.graph.graph import Graph
+from edgewise.methods.contract import Method
 from edgewise.problem.block import Block
 
 
@@ -56,7 +57,7 @@ class SeveralDevices:
         self.sharding = NamedSharding(self.mesh, PartitionSpec(AXIS))
         self.placement = DevicePlacement(graph, problem.counts, len(devices))
 
-    def lay_out(self, method: Any, weights: dict[str, np.ndarray]) -> tuple[Any, Any, Block]:
+    def lay_out(self, method: Method, weights: dict[str, np.ndarray]) -> tuple[Any, Any, Block]:
         """Every device its own part, built on the host: the whole is never on one device."""
         at = self.placement
         with on_host():

@@ -14,11 +14,12 @@ from edgewise.engines.faulty_wires import Chances, FaultyWires, Mail, two_state_
 from edgewise.engines.simulator import Simulator
 from edgewise.engines.wires import DirectWires
 from edgewise.graph.graph import Graph
+from edgewise.methods.contract import Method
 from edgewise.problem.block import Block
 
 
 def run_faulty_rounds(
-    method: Any,
+    method: Method,
     network: FaultyWires,
     p: Block,
     carry: Any,
@@ -52,7 +53,7 @@ class FaultyExecutor(Simulator):
     program = staticmethod(run_faulty_rounds)
 
     def __init__(
-        self, problem: Any, graph: Graph, method: Any, seed: int, dtype: Any, faults: Faults
+        self, problem: Any, graph: Graph, method: Method, seed: int, dtype: Any, faults: Faults
     ) -> None:
         super().__init__(problem, graph, method, seed, dtype)
         self.faults, self.all_links = faults, self.block.links
@@ -198,7 +199,7 @@ def assumed_messages(
 
 
 def restart_nodes(
-    method: Any, network: FaultyWires, p: Block, carry: Any, X: Array, who: Array, come: Array
+    method: Method, network: FaultyWires, p: Block, carry: Any, X: Array, who: Array, come: Array
 ) -> Any:
     """The nodes `who` as at the start; the neighbours of those that `come` expect nothing yet."""
     state, outbox, mail = carry
@@ -222,7 +223,7 @@ def restart_nodes(
 
 
 @jax.jit
-def view_faulty(method: Any, network: FaultyWires, p: Block, carry: Any) -> tuple[Array, Array]:
+def view_faulty(method: Method, network: FaultyWires, p: Block, carry: Any) -> tuple[Array, Array]:
     """Models and duals, as if all that was said had been heard."""
     state, outbox, _ = carry
     coming = tuple(map(network.across, method.hears, outbox))

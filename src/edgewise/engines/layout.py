@@ -10,6 +10,7 @@ from jax import Array
 from edgewise.backend.random_bits import draw_bits
 from edgewise.engines.wires import connect
 from edgewise.graph.graph import Graph
+from edgewise.methods.contract import Method
 from edgewise.problem.block import Block
 
 
@@ -20,7 +21,7 @@ class Layout(Protocol):
     def nodes(self) -> np.ndarray | None:
         """(v,) the nodes here, row by row; None where arrays have rows of no node in between."""
 
-    def lay_out(self, method: Any, weights: dict[str, np.ndarray]) -> tuple[Any, Any, Block]:
+    def lay_out(self, method: Method, weights: dict[str, np.ndarray]) -> tuple[Any, Any, Block]:
         """The method, the wires and the block of the nodes here."""
 
     def own(self, a: Any) -> Any:
@@ -62,7 +63,7 @@ class OneDevice:
     def nodes(self) -> np.ndarray:
         return np.arange(self.graph.nodes)
 
-    def lay_out(self, method: Any, weights: dict[str, np.ndarray]) -> tuple[Any, Any, Block]:
+    def lay_out(self, method: Method, weights: dict[str, np.ndarray]) -> tuple[Any, Any, Block]:
         links, wires = connect(self.graph, weights, self.dtype)
         return method, wires, self.problem.block(links, self.dtype)
 

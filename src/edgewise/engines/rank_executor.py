@@ -1,6 +1,5 @@
 """Nodes spread over the ranks of an MPI job: each runs the same steps on a block of its own."""
 
-import copy
 import time
 from dataclasses import replace
 from typing import Any
@@ -18,6 +17,7 @@ from edgewise.engines.simulator import Simulator, outbox_of, view_models
 from edgewise.engines.wires import RankWires, far_ends_by_slot, links_of, slots_of
 from edgewise.errors import MethodError
 from edgewise.graph.graph import Graph
+from edgewise.methods.contract import Method
 from edgewise.problem.block import Block, Links
 from edgewise.problem.smoothness import Smoothness
 
@@ -35,13 +35,13 @@ def one_round(
     here = replace(wires, arrived=came)
     inbox = here.deliver(method.hears, p.links, outbox_of(method, state, outbox))
     state, sent = getattr(method, phase)(p, state, inbox, random_bits[at])
-    again = getattr(method, "sends_state", ())
+    again = method.sends_state
     after = (state, () if again else sent, random_bits, at + 1)
     return jax.tree.leaves(after), wires.leaving(method.hears, sent)
 
 
 @jax.jit
-def leaving(method: Any, wires: RankWires, outbox: Any) -> tuple[Array, ...]:
+def leaving(method: Method, wires: RankWires, outbox: Any) -> tuple[Array, ...]:
     return wires.leaving(method.hears, outbox)
 
 
@@ -56,7 +56,7 @@ class RankLayout(OneDevice):
     def nodes(self) -> np.ndarray:
         return self.part.nodes
 
-    def lay_out(self, method: Any, weights: dict[str, np.ndarray]) -> tuple[Any, Any, Block]:
+    def lay_out(self, method: Method, weights: dict[str, np.ndarray]) -> tuple[Any, Any, Block]:
         own_method = jax.tree.map(lambda a: a[self.nodes] if a.ndim else a, method)
         block: Block = self.problem.block(self.links(weights), self.dtype)
         return own_method, rank_wires(self.part), block
@@ -90,7 +90,7 @@ class RankExecutor(Simulator):
         self,
         problem: Any,
         graph: Graph,
-        method: Any,
+        method: Method,
         seed: int,
         dtype: Any,
         communicator: RankCommunicator,
@@ -98,10 +98,9 @@ class RankExecutor(Simulator):
         if problem.stream is not None:
             raise MethodError("MPI has no streams: split samples with `edgewise split`")
         self.communicator, part = communicator, communicator.part
-        seen = copy.copy(problem)  # what methods ask of a problem, without its data
-        seen.smoothness = Smoothness(communicator.problem, communicator.gather)
+        curvatures = Smoothness(communicator.problem, communicator.gather)  # of all nodes
         layout = RankLayout(communicator.problem, graph, dtype, part)
-        super().__init__(seen, graph, method, seed, dtype, layout)
+        super().__init__(problem, graph, method, seed, dtype, layout, curvatures)
         # It spares copies in a scan over rounds, which ranks have not. Where a rank had one node it
         # left out a copy that sdcs's own loop needed: models were off by 1e-6 (jax 0.10.2).
         self.options = {k: v for k, v in self.options.items() if "region_analysis" not in k}
@@ -112,7 +111,7 @@ class RankExecutor(Simulator):
         phases, spent, done = self.method.phases, 0.0, 0
         most = self.steps_at_once(rounds // len(phases)) * len(phases)
         fixed, tree = jax.tree.flatten((self.own_method, self.network, self.block))
-        again = getattr(self.method, "sends_state", ())
+        again = self.method.sends_state
         state, outbox = carry
         while done < rounds:
             now = min(most, rounds - done)

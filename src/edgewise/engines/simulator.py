@@ -18,17 +18,20 @@ from edgewise.engines.stream_samples import StreamSamples
 from edgewise.engines.wires import edge_duals
 from edgewise.errors import MethodError
 from edgewise.graph.graph import Graph
+from edgewise.methods.contract import Method
+from edgewise.methods.knowledge import whole_network
 from edgewise.problem.block import Block, Links
+from edgewise.problem.contract import Curvatures
 
 
 def run_rounds(
-    method: Any, wires: Wires, p: Block, carry: Any, random_bits: Array, fresh: Any, unroll: int
+    method: Method, wires: Wires, p: Block, carry: Any, random_bits: Array, fresh: Any, unroll: int
 ) -> Any:
     """random_bits (steps, phases, v, draws): a round per phase, many steps in one program. `fresh`
     holds (rows, labels) per step where samples come from a stream, else nothing."""
 
     p = p._replace(links=p.links.ready(method.hears))
-    again = getattr(method, "sends_state", ())  # not carried twice: it would be copied every round
+    again = method.sends_state  # not carried twice: it would be copied every round
 
     def body(carry: Any, now: tuple[Array, Any]) -> tuple[Any, None]:
         random_bits, samples = now
@@ -44,7 +47,7 @@ def run_rounds(
     return state, outbox_of(method, state, outbox)
 
 
-def one_step(method: Any, wires: Wires, p: Block, carry: Any, random_bits: Array) -> Any:
+def one_step(method: Method, wires: Wires, p: Block, carry: Any, random_bits: Array) -> Any:
     """All phases of a step, each after a round of messages; random_bits (phases, v, draws)."""
     state, outbox = carry
     for k, phase in enumerate(method.phases):
@@ -53,12 +56,12 @@ def one_step(method: Any, wires: Wires, p: Block, carry: Any, random_bits: Array
     return state, outbox
 
 
-def outbox_of(method: Any, state: Any, outbox: Any) -> Any:
+def outbox_of(method: Method, state: Any, outbox: Any) -> Any:
     """The outbox; where it is a part of the state it is not carried twice."""
-    return tuple(getattr(state, name) for name in getattr(method, "sends_state", ())) or outbox
+    return tuple(getattr(state, name) for name in method.sends_state) or outbox
 
 
-def begin(method: Any, p: Block, X: Array, duals: Array | None) -> Any:
+def begin(method: Method, p: Block, X: Array, duals: Array | None) -> Any:
     return method.init(p, X, duals)
 
 
@@ -68,7 +71,7 @@ def origin(p: Block, X: Array, eta: Array) -> Array:
 
 
 @jax.jit
-def view_models(method: Any, wires: Wires, links: Links, carry: Any) -> tuple[Array, Array]:
+def view_models(method: Method, wires: Wires, links: Links, carry: Any) -> tuple[Array, Array]:
     state, outbox = carry
     inbox = wires.deliver(method.hears, links, outbox)
     return method.answer(state), method.duals(links, state, inbox, outbox)
@@ -93,18 +96,20 @@ class Simulator:
         self,
         problem: Any,
         graph: Graph,
-        method: Any,
+        method: Method,
         seed: int,
         dtype: Any,
         layout: Layout | None = None,
+        curvatures: Curvatures | None = None,
     ) -> None:
-        if problem.stream is not None and not hasattr(getattr(method, "gradient", None), "streams"):
+        if problem.stream is not None and not method.streams:
             raise MethodError(
                 f"{describe(method)} needs a finite set of samples, this problem has a stream: "
                 "use spd, or PrimalDual(SGD(batch=...))"
             )
         keep_programs()
-        prepared, weights = method.prepare(problem, graph)
+        self.knowledge = whole_network(problem, graph, curvatures)
+        prepared, weights = method.prepare(self.knowledge)
         self.eta = np.asarray(prepared.eta)
         self.method = jax.tree.map(lambda a: jnp.asarray(a, dtype), prepared)
         self.problem, self.graph, self.dtype, self.weights = problem, graph, dtype, weights
@@ -116,7 +121,8 @@ class Simulator:
         self.message_bytes = float(problem.size * dtype.itemsize)
         self.stream: StreamSamples | None = None
         if problem.stream is not None:
-            self.stream = StreamSamples(problem, method.gradient.batch, seed, dtype)
+            assert method.samples is not None  # as it streams
+            self.stream = StreamSamples(problem, method.samples, seed, dtype)
         on_cpu = jax.default_backend() == "cpu"
         self.options = CPU_OPTIONS if on_cpu else {}
         self.unroll = 8
@@ -221,8 +227,8 @@ class Simulator:
         return self.layout.evaluation_block(self.block.rows)
 
 
-def describe(method: Any) -> str:
+def describe(method: Method) -> str:
     parts = [type(method).__name__]
-    if hasattr(method, "gradient"):
+    if method.gradient is not None:
         parts.append(type(method.gradient).__name__)
     return "-".join(parts)

@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.sparse as sp
 from jax import Array
-from scipy.sparse.linalg import splu
 
 from edgewise.backend.no_inline import no_inline
 from edgewise.backend.pytree import pytree
@@ -153,6 +152,8 @@ def edge_duals(graph: Graph, duals: np.ndarray) -> np.ndarray:
         (np.r_[np.ones(E), -np.ones(E)], (np.r_[i, j], np.r_[np.arange(E), np.arange(E)])),
         shape=(graph.nodes, E),
     )
+    from scipy.sparse.linalg import splu
+
     ground = (incidence @ incidence.T).tocsc()[1:, 1:]  # node 0 at potential zero
     potential = np.zeros_like(duals)
     if graph.nodes > 1:

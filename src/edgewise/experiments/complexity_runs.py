@@ -20,7 +20,7 @@ from scipy.linalg import hadamard
 
 from edgewise.centralised.reference import reference
 from edgewise.engines.simulator import Simulator
-from edgewise.gradients import ASVRG, LSVRG, SAGA, SVRG
+from edgewise.gradients import ASVRG, LSVRG, SAGA, SVRG, Estimator
 from edgewise.graph.graph import Graph
 from edgewise.methods.primal_dual import PrimalDual
 from edgewise.problem.losses import Squared
@@ -62,13 +62,14 @@ def problem_of(V: int, K: int, L: float) -> Problem:
 
 def method_of(case: Case) -> PrimalDual:
     best = 0.5 / np.sqrt(case.L * max(case.K, 16 * case.L))
-    estimator, eta = {
+    known: dict[str, tuple[Estimator, Any]] = {
         "SAGA-PD": (SAGA(), best),
         "LSVR-PD": (LSVRG(), best),
         "SVR-PD": (SVRG(first=ROWS, longest=10**9), "theory"),
         "ASVR-PD": (ASVRG(floor=0.0), "theory"),
         SHORT: (ASVRG(floor=0.0, length=16), "theory"),
-    }[case.method]
+    }
+    estimator, eta = known[case.method]
     return PrimalDual(estimator, eta, 1.0)
 
 

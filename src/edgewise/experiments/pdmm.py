@@ -20,6 +20,7 @@ from edgewise.experiments.experiment import AUTOMATIC, PRINTED, Job, Outcome, Sc
 from edgewise.experiments.work import kept
 from edgewise.gradients import Full
 from edgewise.graph.graph import Graph
+from edgewise.methods.contract import Method
 from edgewise.methods.pdmm import PDMM
 from edgewise.methods.primal_dual import PrimalDual
 from edgewise.plotting.page import PageRun
@@ -103,7 +104,8 @@ class Cell(NamedTuple):
     method: str
 
 
-METHODS = {  # and how often to look: exact PDMM takes few rounds
+# and how often to look: exact PDMM takes few rounds
+METHODS: dict[Cell, tuple[Method, int]] = {
     Cell(PRINTED, "PD"): (PrimalDual(Full(), ETA, RHO), 20),
     Cell(AUTOMATIC, "PD"): (PrimalDual(Full()), 5),
     Cell(AUTOMATIC, "PDMM"): (PDMM(), 1),

@@ -6,13 +6,10 @@ them: until then the former ones count. Any number of ranks can go on from eithe
 
 import hashlib
 import json
-import os
 import re
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 import jax
@@ -20,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from edgewise.errors import CheckpointError
+from edgewise.fileio import replacing
 
 if TYPE_CHECKING:
     from edgewise.running.run import Run
@@ -69,24 +67,6 @@ def part_of(path: Path, round: int, rank: int, ranks: int) -> Path:
 def write(path: Path, head: dict[str, Any], arrays: dict[str, Any]) -> None:
     with replacing(path) as file:
         np.savez(file, head=np.array(json.dumps(head)), **arrays)
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write to, which is there under its name when it is whole and on the disk."""
-    part = path.with_name(path.name + ".part")
-    part.parent.mkdir(parents=True, exist_ok=True)
-    with part.open("wb", buffering=1 << 17) as file:  # few calls for many arrays
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
-    if os.name == "posix":  # the name too must be on the disk before anybody is told
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def load(path: str | Path, run: "Run", fingerprint: str) -> None:

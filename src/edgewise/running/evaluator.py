@@ -11,6 +11,7 @@ from edgewise.engines.base import Communicator, OneProcess
 from edgewise.engines.faults import Faults, induced
 from edgewise.graph.graph import Graph
 from edgewise.problem.block import Block
+from edgewise.problem.contract import Curvatures
 from edgewise.problem.problem import Problem
 from edgewise.running.measures import (
     NetworkView,
@@ -26,10 +27,15 @@ class Evaluator:
     the communicator adds up over processes."""
 
     def __init__(
-        self, problem: Problem, graph: Graph, block: Block, communicator: Communicator
+        self,
+        problem: Problem,
+        graph: Graph,
+        block: Block,
+        communicator: Communicator,
+        curvatures: Curvatures,
     ) -> None:
         self.problem, self.graph, self.block = problem, graph, block
-        self.communicator = communicator
+        self.communicator, self.curvatures = communicator, curvatures  # of all nodes
         self.target: Target | None = None
 
     def set_target(self, star: Reference | None) -> None:
@@ -51,7 +57,7 @@ class Evaluator:
     @cached_property
     def network(self) -> NetworkView:
         i, j, share = self.communicator.edges(self.graph)
-        L = jnp.asarray(self.problem.smoothness.sample)
+        L = jnp.asarray(self.curvatures.sample)
         numbers = share, self.communicator.own(L), L.sum(), float(len(L))
         return NetworkView(*map(jnp.asarray, (i, j, *numbers)))
 
@@ -60,7 +66,8 @@ class PresentEvaluator(Evaluator):
     """Measures those present: after a round, those who took part in it."""
 
     def __init__(self, whole: Evaluator, faults: Faults, has_target: bool) -> None:
-        super().__init__(whole.problem, whole.graph, whole.block, whole.communicator)
+        known = whole.problem, whole.graph, whole.block, whole.communicator, whole.curvatures
+        super().__init__(*known)
         self.faults, self.has_target = faults, has_target
         self.parts: dict[bytes, Evaluator] = {}
         if whole.target is not None or not has_target:
@@ -72,7 +79,8 @@ class PresentEvaluator(Evaluator):
         if present.tobytes() not in self.parts:
             problem = self.problem.only(here)
             block = problem.block(None, np.float64)
-            part = Evaluator(problem, induced(self.graph, here), block, OneProcess())
+            graph = induced(self.graph, here)
+            part = Evaluator(problem, graph, block, OneProcess(), problem.smoothness)
             part.set_target(reference(problem) if self.has_target else None)
             self.parts[present.tobytes()] = part
         return self.parts[present.tobytes()].evaluate(X[here], duals[here], round)

@@ -154,7 +154,8 @@ def divergences(p: Block, X: Array, target: Target) -> Array:
     """(V,) D_{f_i}(x_i, x*), sample by sample, so that no large terms cancel."""
     apart = X - target.x
     ridge = 0.5 * (apart * p.ridge(apart)).sum(1)
-    if not p.loss.linear:
+    loss = p.loss
+    if not loss.linear:
         star = jnp.broadcast_to(target.x, X.shape)
         data = target.gradients - p.ridge(star)
         change = p.values(X) - p.values(star) - 0.5 * (X * p.ridge(X) - star * p.ridge(star)).sum(1)
@@ -163,6 +164,6 @@ def divergences(p: Block, X: Array, target: Target) -> Array:
     def each(part: Part, models: Array) -> Array:
         star = jnp.broadcast_to(target.x, models.shape)
         at, y = part.margins(p, star), part.y
-        return part.weighed(p.loss.divergence(part.margins(p, models), y, at))
+        return part.weighed(loss.divergence(part.margins(p, models), y, at))
 
     return p.node_means(X, each) + ridge

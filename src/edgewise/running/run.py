@@ -46,8 +46,9 @@ class Run(Trajectory[Executor]):
         super().__init__(executor)
         self.method, self.dtype = executor.method, executor.dtype
         self.start(self.starting_models(X0), starting_duals(duals, problem))
+        curvatures = executor.knowledge.curvatures
         self.evaluator = Evaluator(
-            executor.problem, graph, executor.evaluation_block(), self.communicator
+            problem, graph, executor.evaluation_block(), self.communicator, curvatures
         )
         self.rows: list[list[float]] = []
         self.apart: list[np.ndarray] = []

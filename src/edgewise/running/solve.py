@@ -15,6 +15,7 @@ from edgewise.engines.mpi import MPI
 from edgewise.errors import MethodError
 from edgewise.graph.graph import Graph
 from edgewise.methods.catalogue import make
+from edgewise.methods.contract import Method
 from edgewise.problem.problem import Problem
 from edgewise.running import checkpoint as saved
 from edgewise.running.checks import check, precision
@@ -27,7 +28,7 @@ from edgewise.running.run import Run
 def solve(
     problem: Problem,
     graph: Graph,
-    method: Any = "saga-pd",
+    method: Method | str = "saga-pd",
     rounds: int = 5000,
     seed: int = 0,
     eta: Any = None,

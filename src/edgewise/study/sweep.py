@@ -16,6 +16,7 @@ from edgewise.engines.base import Wires
 from edgewise.engines.simulator import MOST_RANDOM_NUMBERS, Simulator, one_step
 from edgewise.engines.wires import connect
 from edgewise.graph.graph import Graph
+from edgewise.methods.contract import Method
 from edgewise.problem.block import Block
 from edgewise.problem.problem import Problem
 from edgewise.running.measures import Target, bregman
@@ -44,11 +45,11 @@ class Cells:
         random_bits = phases * base.problem.nodes * draws
         self.steps_at_once = max(1, min(MOST_STEPS, MOST_RANDOM_NUMBERS // random_bits))
 
-    def load(self, cells: Sequence[Any]) -> None:
+    def load(self, cells: Sequence[Method]) -> None:
         """Other cells of the same structure."""
         graph, dtype, ready = self.base.graph, self.base.dtype, []
         for cell in cells:
-            method, weights = cell.prepare(self.base.problem, graph)
+            method, weights = cell.prepare(self.base.knowledge)
             method = jax.tree.map(lambda a: np.asarray(a, dtype), method)
             ready.append((method, connect(graph, weights, dtype)[0]))
         self.cells, own = [], []
@@ -84,7 +85,7 @@ class Sweep(Trajectory[Cells]):
     """Cells of one structure on their way, side by side."""
 
     def __init__(
-        self, problem: Problem, graph: Graph, cells: Sequence[Any], seed: int, dtype: Any
+        self, problem: Problem, graph: Graph, cells: Sequence[Method], seed: int, dtype: Any
     ) -> None:
         self.base = Simulator(problem, graph, cells[0], seed, dtype)
         super().__init__(Cells(self.base))
@@ -93,7 +94,7 @@ class Sweep(Trajectory[Cells]):
         self.bytes_a_round = vectors * self.base.message_bytes
         self.load(cells)
 
-    def load(self, cells: Sequence[Any]) -> None:
+    def load(self, cells: Sequence[Method]) -> None:
         """Other cells of the same structure."""
         self.executor.load(cells)
 

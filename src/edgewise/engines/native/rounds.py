@@ -11,7 +11,7 @@ from jax.experimental.layout import Layout, with_layout_constraint
 
 from edgewise.backend.pytree import pytree
 from edgewise.engines.native import kernels
-from edgewise.engines.native.soft import soft
+from edgewise.engines.native.soft_threshold import threshold_and_shrink
 from edgewise.engines.simulator import Simulator
 from edgewise.engines.wires import DirectWires
 from edgewise.problem.block import Block
@@ -100,7 +100,7 @@ def run_rounds(
     first = jnp.searchsorted(p.links.owner, jnp.arange(len(p.ids) + 1)).astype(jnp.int32)
     rho = p.links.rho.astype(jnp.float64)
     gamma = 1 / (1 / method.eta + p.links.total)
-    threshold, shrink = soft(p.penalty.members[0], gamma)
+    threshold, shrink = threshold_and_shrink(p.penalty.members[0], gamma)
 
     def body(carry: Any, now: tuple[Array, Array]) -> tuple[Any, None]:
         (state, sent, margins), (random_bits, coming) = carry, now
