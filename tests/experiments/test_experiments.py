@@ -13,7 +13,7 @@ from edgewise.cli.app import app
 from edgewise.experiments import EXPERIMENTS, FIGURES, data, experiment, named, output
 from edgewise.experiments.claims import Curves, fastest
 from edgewise.experiments.experiment import AUTOMATIC, PRINTED, SMALL, TUNED, Job, Scale, Verdict
-from edgewise.experiments.figure import Bench, Cell
+from edgewise.experiments.figure import FigureProblem, FigureRun
 from edgewise.experiments.large_data import stopping_changes_little
 from edgewise.experiments.lineup import LINEUP, oracle_budget
 from edgewise.experiments.oracle import asvr_swings, edge_fails
@@ -92,7 +92,7 @@ def test_what_is_there_is_not_run_again(made, small_figure, monkeypatch):
     def refuse(*_):
         raise AssertionError("it ran again")
 
-    monkeypatch.setattr(Bench, "__init__", refuse)
+    monkeypatch.setattr(FigureProblem, "__init__", refuse)
     again = small_figure.run(where)
     for one, other in zip(outcome.runs, again.runs, strict=True):
         np.testing.assert_array_equal(one.trace["bregman"], other.trace["bregman"])
@@ -103,7 +103,7 @@ def test_what_is_there_is_not_run_again(made, small_figure, monkeypatch):
 
 def test_an_interrupted_run_leaves_what_was_done(tmp_path, small_figure, monkeypatch):
     where = job(tmp_path / "oracle")
-    run, seen = Bench.run, []
+    run, seen = FigureProblem.run, []
 
     def interrupted(bench, cell, stop):
         seen.append(cell)
@@ -111,14 +111,14 @@ def test_an_interrupted_run_leaves_what_was_done(tmp_path, small_figure, monkeyp
             raise KeyboardInterrupt
         return run(bench, cell, stop)
 
-    cells = [Cell(AUTOMATIC, m) for m in small_figure.methods]
+    cells = [FigureRun(AUTOMATIC, m) for m in small_figure.methods]
     with monkeypatch.context() as patch:
-        patch.setattr(Bench, "run", interrupted)
+        patch.setattr(FigureProblem, "run", interrupted)
         with pytest.raises(KeyboardInterrupt):
             small_figure.traces(where, cells)
     assert len(list((where.folder / "traces").iterdir())) == 2
     seen.clear()
-    monkeypatch.setattr(Bench, "run", lambda *a: (seen.append(a[1]), run(*a))[1])
+    monkeypatch.setattr(FigureProblem, "run", lambda *a: (seen.append(a[1]), run(*a))[1])
     assert len(small_figure.traces(where, cells)) == 3
     assert [c.method for c in seen] == ["EXTRA"]
 

@@ -30,7 +30,7 @@ from edgewise.sklearn import (
     DecentralizedRidge,
     DecentralizedSVC,
 )
-from edgewise.sklearn.parts import SMALL, CodedLogistic, SharedProblem
+from edgewise.sklearn.solver_problem import SMALL, CodedLogistic, SharedProblem
 
 
 @pytest.fixture(scope="module", autouse=True)

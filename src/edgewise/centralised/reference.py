@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 
 from edgewise.backend.threads import on_host
-from edgewise.centralised.fixed_point import Anderson, Momentum, fixed_point
+from edgewise.centralised.fixed_point import Anderson, NesterovMomentum, fixed_point
 from edgewise.centralised.smooth_part import MOST_UNKNOWNS, Smooth
 from edgewise.errors import ProblemError
 from edgewise.problem.problem import Problem
@@ -116,7 +116,7 @@ def _solve(problem: Problem, tol: float, iterations: int) -> Reference:
         displacement,
         jacobian,
         merit,
-        Momentum() if len(members) == 1 else Anderson(),
+        NesterovMomentum() if len(members) == 1 else Anderson(),
         prox(zero).ravel(),
         tol * scale,
         iterations,
