@@ -15,7 +15,7 @@ import pytest
 import edgewise as ew
 from edgewise import errors
 from edgewise.methods.catalogue import make
-from edgewise.running import checkpoint
+from edgewise.running import checkpoint, checkpoint_file
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((60, 4))
@@ -114,7 +114,7 @@ def test_a_run_killed_midway_resumes_to_the_identical_result(tmp_path):
     script = tmp_path / "run.py"
     script.write_text(
         "import sys, numpy as np, edgewise as ew\n"
-        "from edgewise import checkpoint\n"
+        "from edgewise.running import checkpoint\n"
         "checkpoint.INTERVAL = 0.0\n"
         "r = np.random.default_rng(0); X = r.standard_normal((60, 4)); y = np.sign(X[:, 0])\n"
         "p = ew.Problem(ew.split(X, y, nodes=6), loss=ew.Logistic(ridge=0.1))\n"
@@ -135,9 +135,7 @@ def test_a_run_killed_midway_resumes_to_the_identical_result(tmp_path):
     time.sleep(0.5)
     victim.kill()
     victim.wait()
-    with np.load(path) as file:
-        done = int(str(file["head"]).split('"round": ')[1].split(",")[0])
-    goal = done + 50
+    goal = checkpoint_file.read(path)[0]["round"] + 50
     assert run(path, goal, tmp_path / "resumed.npy").wait() == 0
     assert run("", goal, tmp_path / "whole.npy").wait() == 0
     assert np.array_equal(np.load(tmp_path / "resumed.npy"), np.load(tmp_path / "whole.npy"))

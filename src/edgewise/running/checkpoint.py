@@ -5,21 +5,17 @@ them: until then the former ones count. Any number of ranks can go on from eithe
 """
 
 import hashlib
-import json
-import os
 import re
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
-from zipfile import BadZipFile
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from edgewise.errors import CheckpointError
+from edgewise.running.checkpoint_file import CheckpointFile, write
 
 if TYPE_CHECKING:
     from edgewise.running.run import Run
@@ -47,16 +43,17 @@ class Checkpointer:
         simulator, leaves = run.simulator, jax.tree.leaves(run.carry)
         arrays = {f"leaf{k}": np.asarray(a) for k, a in enumerate(leaves)}
         head = {"fingerprint": self.fingerprint, "round": run.round, "seconds": run.seconds}
-        story = {"rows": np.array(run.rows), "apart": np.array(run.apart)}
+        history = {"rows": np.array(run.rows), "apart": np.array(run.apart)}
         parts: list[Path] = []
         if simulator.ranks > 1:
             ranks = range(simulator.ranks)
             parts = [part_of(self.path, run.round, rank, len(ranks)) for rank in ranks]
-            write(parts[simulator.rank], {}, arrays | {"nodes": simulator.residents})
+            nodes = np.asarray(simulator.residents).tolist()
+            write(parts[simulator.rank], {"nodes": nodes}, arrays)
             simulator.agree(0)  # all parts are there
             head, arrays = head | {"parts": [part.name for part in parts]}, {}
         if simulator.speaks:
-            write(self.path, head, story | arrays)
+            write(self.path, head, history | arrays)
             for old in set(self.path.parent.glob(f"{self.path.name}.*-of-*")) - set(parts):
                 old.unlink(missing_ok=True)
         self.last = time.monotonic()
@@ -66,41 +63,17 @@ def part_of(path: Path, round: int, rank: int, ranks: int) -> Path:
     return path.with_name(f"{path.name}.{round}.{rank}-of-{ranks}")
 
 
-def write(path: Path, head: dict[str, Any], arrays: dict[str, Any]) -> None:
-    with replacing(path) as file:
-        np.savez(file, head=np.array(json.dumps(head)), **arrays)
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write to, which is there under its name when it is whole and on the disk."""
-    part = path.with_name(path.name + ".part")
-    part.parent.mkdir(parents=True, exist_ok=True)
-    with part.open("wb", buffering=1 << 17) as file:  # few calls for many arrays
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
-    if os.name == "posix":  # the name too must be on the disk before anybody is told
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
-
 def load(path: str | Path, run: "Run", fingerprint: str) -> None:
     """Put the run where the checkpoint left it."""
     path = Path(path)
     try:
-        with np.load(path, allow_pickle=False) as file:
-            head = json.loads(str(file["head"]))
-            rows, apart = file["rows"].tolist(), list(file["apart"])
+        with CheckpointFile(path) as file:
+            head, rows, apart = file.head, file["rows"].tolist(), list(file["apart"])
         same = head["fingerprint"] == fingerprint
         if same:
             files = [path.with_name(name) for name in head.get("parts", [path.name])]
             carry = read_carry(files, run)
-    except (OSError, ValueError, KeyError, IndexError, EOFError, BadZipFile) as problem:
+    except (OSError, ValueError, KeyError, IndexError, TypeError) as problem:
         raise CheckpointError(
             f"{path} is no readable checkpoint ({problem}): delete it to start anew"
         ) from problem
@@ -119,8 +92,8 @@ def read_carry(files: list[Path], run: "Run") -> Any:
     paths, tree = jax.tree_util.tree_flatten_with_path(run.carry)
     leaves = [np.array(a) for _, a in paths]
     for name in files:
-        with np.load(name, allow_pickle=False) as file:
-            nodes = file["nodes"] if "nodes" in file.files else every
+        with CheckpointFile(name) as file:
+            nodes = np.array(file.head.get("nodes", every))
             if own is None or len(nodes) == len(own) == len(every):
                 leaves = [file[f"leaf{k}"] for k in range(len(leaves))]
                 continue
@@ -133,7 +106,7 @@ def read_carry(files: list[Path], run: "Run") -> Any:
                     leaves[k] = theirs
                     continue
                 sizes = rows_per_node(path, len(theirs), nodes, run)
-                leaves[k][stretches(own, sizes, wanted)] = theirs[stretches(nodes, sizes, wanted)]
+                leaves[k][rows_of(own, sizes, wanted)] = theirs[rows_of(nodes, sizes, wanted)]
     return jax.tree.unflatten(tree, [jnp.array(a, copy=True) for a in leaves])
 
 
@@ -146,7 +119,7 @@ def rows_per_node(path: Any, length: int, nodes: np.ndarray, run: "Run") -> np.n
     return run.problem.counts if memory else run.graph.degrees
 
 
-def stretches(nodes: np.ndarray, sizes: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+def rows_of(nodes: np.ndarray, sizes: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     """Rows of the wanted nodes, in an array that has each node's rows one after another."""
     ends = np.cumsum(sizes[nodes])
     at = np.searchsorted(nodes, wanted)

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from edgewise.errors import CheckpointError
-from edgewise.peers.node.checkpoint_file import read
 from edgewise.peers.node.handshake import agreed
 from edgewise.peers.node.stepper import Facts, Pair
 from edgewise.peers.transport.frames import VECTORS, Frame
+from edgewise.running.checkpoint_file import read
 
 if TYPE_CHECKING:
     from edgewise.peers.node.peer import Peer

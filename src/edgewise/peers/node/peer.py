@@ -11,9 +11,9 @@ from typing import Any
 import jax
 import numpy as np
 
+from edgewise.fileio import replacing
 from edgewise.peers.config.peer_config import PeerConfig, load
 from edgewise.peers.node import checkpoint as journal
-from edgewise.peers.node.checkpoint_file import write
 from edgewise.peers.node.handshake import greeting, misfit
 from edgewise.peers.node.maintenance import keep_house
 from edgewise.peers.node.membership import begin, regroup
@@ -30,7 +30,7 @@ from edgewise.peers.transport.connections import Switchboard
 from edgewise.peers.transport.frames import NEVER, VECTORS, Format, Frame, Garbage, largest
 from edgewise.peers.transport.links import Link, Mismatch
 from edgewise.peers.transport.wakeup import News
-from edgewise.running.checkpoint import replacing
+from edgewise.running.checkpoint_file import write
 
 log = logging.getLogger("edgewise.peers")
 
