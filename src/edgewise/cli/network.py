@@ -238,7 +238,7 @@ def told(made: Any, config: "PeerConfig") -> dict[str, Any]:
 
 
 def expires(config: "PeerConfig") -> str:
-    from edgewise.peers.transport import certificates
+    from edgewise.peers.config import certificates
 
     return certificates.expiry(config.certificate.read_bytes()).isoformat()
 

@@ -8,6 +8,7 @@ import numpy as np
 from jax import Array, lax
 
 from edgewise.backend.programs import compiled
+from edgewise.backend.quantiser import UNIT_BYTES, hold, packed_bytes
 from edgewise.backend.random_bits import draw_bits
 from edgewise.engines.faults import Faults
 from edgewise.engines.faulty_wires import Chances, Faulty, Mail, Spells
@@ -80,7 +81,6 @@ class FaultySimulator(Simulator):
             jnp.asarray(up),
             jnp.asarray(present),
             self.chances,
-            jax.random.key_data(jax.random.fold_in(self.luck_key, 2)),
             faults.delay,
             bool((faults.awake < 1).any() or faults.leave or faults.join),
             faults.drop > 0,
@@ -108,7 +108,9 @@ class FaultySimulator(Simulator):
         heard = own_words(self.method.hears, self.network.owner, outbox)
         slots = self.faults.delay + 1
         delays, changes = self.faults.delay > 0, self.faults.compresses and self.faults.feedback
-        nothing = tuple(map(jnp.zeros_like, outbox))
+        # the first message of few bits is whole, as peers send it; of few numbers it is not
+        whole = self.kept is None
+        held = tuple(hold(out if whole else jnp.zeros_like(out), jnp) for out in outbox)
         mail = Mail(
             heard,
             jnp.full(edges, -1, jnp.int64),
@@ -117,7 +119,7 @@ class FaultySimulator(Simulator):
             jnp.zeros(edges, bool),
             tuple(jnp.zeros((slots, *h.shape), h.dtype) for h in heard) if delays else None,
             jnp.full((slots, edges), -1, jnp.int64) if delays else None,
-            (nothing, nothing) if changes else None,
+            held if changes else None,
             jnp.zeros((), jnp.int64),
             jnp.zeros((), jnp.int64),
         )
@@ -173,12 +175,13 @@ class FaultySimulator(Simulator):
 
     @property
     def message_bytes(self) -> float:
-        """With the scale of rounded numbers, and the places of those that are sent."""
+        """With the unit of rounded numbers, which message they are a change of (as peers send it,
+        the first one apart, which is whole), and the places of those that are sent."""
         numbers = self.problem.size if self.kept is None else self.kept
-        bits = 8 * self.dtype.itemsize if self.faults.bits is None else self.faults.bits
         places = 0 if self.kept is None else 4 * numbers
-        scale = 0 if self.faults.bits is None else self.dtype.itemsize
-        return numbers * bits / 8 + places + scale
+        if self.faults.bits is None:
+            return numbers * self.dtype.itemsize + places
+        return packed_bytes(numbers, self.faults.bits) + UNIT_BYTES + self.faults.feedback + places
 
 
 def spells(part: np.ndarray, length: float | None) -> Spells:

@@ -19,7 +19,8 @@ from uneven import problem_of
 import edgewise as ew
 from edgewise.methods.catalogue import make
 from edgewise.peers.config.peer_config import Fit
-from edgewise.peers.node.stepper import Local, Pair, at_a_peer, facts_of
+from edgewise.peers.node.stepper import Local, at_a_peer, facts_of
+from edgewise.peers.transport.edge_facts import Pair
 
 BLACK_HOLE = 6.0  # seconds
 GRAPH = ew.Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])

@@ -2,7 +2,7 @@
 
 from copy import copy
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +17,7 @@ from edgewise.engines.simulator import begin
 from edgewise.engines.wires import links_of
 from edgewise.graph.graph import Graph
 from edgewise.methods.primal_dual import PrimalDual
+from edgewise.peers.transport.edge_facts import Facts, Pair
 from edgewise.problem.problem import Problem
 from edgewise.problem.smoothness import Smoothness
 from edgewise.running.measures import own_gap
@@ -27,24 +28,6 @@ CPU_OPTIONS = SIMULATED | {
     # parts of a step one after another in this thread: to wake another takes longer than they do
     "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED",
 }
-
-
-class Facts(NamedTuple):
-    """What the two ends of an edge must know of each other to weigh it alike."""
-
-    degree: int
-    samples: int
-    sample_smoothness: float
-    mean_smoothness: float
-
-
-class Pair(NamedTuple):
-    """The two ends of an edge as they were when it came about. Its weight is made of these and
-    stays, whoever else joins either end or leaves it: all that matters is that both have the same.
-    """
-
-    own: Facts
-    other: Facts
 
 
 class Around(Smoothness):
@@ -160,30 +143,30 @@ class Local:
         other.link(pairs)
         return other
 
-    def start(self, veil: float = 0.0) -> Any:
+    def start(self, dual_noise: float = 0.0) -> Any:
         """(state, outbox) at the prox of zero, as everywhere."""
         zero = jnp.zeros((1, self.problem.size), self.dtype)
         X = self.block.penalty.prox(zero, self.method.eta)
-        carry = jax.jit(begin)(self.method, self.block, X, self.veiled(veil))
+        carry = jax.jit(begin)(self.method, self.block, X, self.noisy_duals(dual_noise))
         return jax.tree.map(lambda a: jnp.array(a, copy=True), carry)
 
-    def veiled(self, veil: float) -> Array | None:
+    def noisy_duals(self, dual_noise: float) -> Array | None:
         """Duals to begin with: random, of this deviation. They are drawn from the system and not
         from the seed, which neighbours know."""
-        if not veil:
+        if not dual_noise:
             return None
         size, rows = self.problem.size, range(len(self.block.links.owner))
         each = [np.random.default_rng().normal(size=size) for _ in rows]  # a seed for each
-        return jnp.asarray(veil * np.reshape(each, (len(each), size)), self.dtype)
+        return jnp.asarray(dual_noise * np.reshape(each, (len(each), size)), self.dtype)
 
-    def regrouped(self, carry: Any, places: list[int | None], veil: float) -> Any:
+    def regrouped(self, carry: Any, places: list[int | None], dual_noise: float) -> Any:
         """The carry of another group of neighbours, among these: messages to the n-th are those to
         the one that was at places[n]; to new ones they begin. For methods that heal: what they hold
         of an edge is the messages alone."""
         state, outbox = carry
         # of messages alone, so that no pass over the data is compiled for a memory to begin with
         opening = jax.jit(lambda *known: begin(*known)[1])
-        first = opening(self.method, self.block, state.X, self.veiled(veil))
+        first = opening(self.method, self.block, state.X, self.noisy_duals(dual_noise))
         old = [k for k in places if k is not None]
         new = np.array([n for n, k in enumerate(places) if k is None], int)
         kept = np.array([n for n, k in enumerate(places) if k is not None], int)
