@@ -28,9 +28,9 @@ class Held(NamedTuple):
     run: Any  # (v, 1) messages in a row that were changes of the last before them
 
 
-def hold(vectors: Any, xp: Any = np) -> Held:
-    """After a message that came whole."""
-    return Held(vectors, vectors, xp.zeros((len(vectors), 1), np.int32))
+def hold(vectors: Any, xp: Any = np, run: int = 0) -> Held:
+    """After a message that came whole; run is -1 where that is still to be sent, as no change."""
+    return Held(vectors, vectors, xp.full((len(vectors), 1), run, np.int32))
 
 
 def nearer(held: Held, vectors: Any, xp: Any = np) -> tuple[Any, Any]:

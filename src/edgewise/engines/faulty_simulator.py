@@ -109,8 +109,8 @@ class FaultySimulator(Simulator):
         slots = self.faults.delay + 1
         delays, changes = self.faults.delay > 0, self.faults.compresses and self.faults.feedback
         # the first message of few bits is whole, as peers send it; of few numbers it is not
-        whole = self.kept is None
-        held = tuple(hold(out if whole else jnp.zeros_like(out), jnp) for out in outbox)
+        first = outbox if self.kept is None else tuple(map(jnp.zeros_like, outbox))
+        held = tuple(hold(vectors, jnp, run=-1) for vectors in first)
         mail = Mail(
             heard,
             jnp.full(edges, -1, jnp.int64),
