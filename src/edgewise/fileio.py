@@ -30,9 +30,12 @@ def replacing(
         part.unlink(missing_ok=True)  # of a write that was cut short
     else:
         part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
-    opened = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if secret else 0o666)
+
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, flags, 0o600 if secret else 0o666)
+
     try:
-        with os.fdopen(opened, "wb", buffering=1 << 17) as file:  # few calls for many arrays
+        with open(part, "xb", 1 << 17, opener=opener) as file:  # few calls for many arrays
             yield file
             file.flush()
             if durable:

@@ -10,7 +10,7 @@ import numpy as np
 import edgewise as ew
 
 
-class Crew:
+class Ranks:
     def __init__(self, engine: ew.MPI | None) -> None:
         self.engine = engine
         self.speaks = engine is None or engine.rank == 0
@@ -22,8 +22,8 @@ class Crew:
         """A path that one of them makes and all know."""
         if self.engine is None:
             return do()
-        made = self.engine.agreed(lambda: do() if self.speaks else Path())
-        return Path(self.engine.tell(str(made)))
+        path = self.engine.agreed(lambda: do() if self.speaks else Path())
+        return Path(self.engine.tell(str(path)))
 
     def held(self, problem: ew.Problem, graph: ew.Graph) -> ew.Problem:
         """The problem of the nodes that are here."""

@@ -25,6 +25,7 @@ from edgewise.experiments.experiment import (
 )
 from edgewise.experiments.lineup import LINEUP, oracle_budget
 from edgewise.experiments.work import kept, spread
+from edgewise.fileio import write_json
 from edgewise.graph.graph import Graph
 from edgewise.plotting.page import PageRun
 from edgewise.problem.problem import Problem
@@ -129,8 +130,7 @@ class Figure:
             bench = Bench(self, there, {})
             for method, found in spread(missing, bench.tune, job, f"{self.name}, tuning"):
                 known[keys[method]] = found
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(json.dumps(known, indent=1))
+                write_json(path, known)
         return {m: known[key] for m, key in keys.items()}
 
 

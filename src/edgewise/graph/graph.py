@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
-import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array
@@ -13,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 
 from edgewise.errors import GraphError, whole_number
 from edgewise.graph.pairs import Ints, rank, uniform_tree, unrank
-from edgewise.plotting.plots import plot_graph
+from edgewise.plotting.graphs import plot_graph
 
 Floats = NDArray[np.float64]
 
@@ -102,6 +101,8 @@ class Graph:
                 f"no small world has {nodes} nodes, {neighbours} neighbours and rewire {rewire}: "
                 f"give an even number of neighbours below nodes, and a rewire from 0 to 1"
             )
+        import networkx as nx
+
         try:
             drawn = nx.connected_watts_strogatz_graph(
                 nodes, neighbours, rewire, seed=_count("seed", seed, 0)
@@ -171,6 +172,8 @@ class Graph:
 
     def to_networkx(self) -> Any:
         """A networkx.Graph with the weights as the edge attribute "weight"."""
+        import networkx as nx
+
         graph = nx.Graph()
         graph.add_nodes_from(range(self.nodes))
         i, j = self.edges.T.tolist()

@@ -26,12 +26,12 @@ class Result:
 
     def plot(self, path: str | Path | None = None) -> Any:
         """The nodes on their graph, and how they came to agree; saved where `path` says."""
-        from edgewise.plotting.plots import plot_result
+        from edgewise.plotting.runs import plot_result
 
         return plot_result(self, path)
 
     def animate(self, path: str | Path, frames: int = 60) -> Path:
         """The nodes' disagreement over the graph as it shrinks, as .gif or .html."""
-        from edgewise.plotting.plots import animate_result
+        from edgewise.plotting.runs import animate_result
 
         return animate_result(self, Path(path), frames)

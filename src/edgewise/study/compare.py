@@ -22,6 +22,7 @@ from edgewise.running.measures import target_of
 from edgewise.running.progress import Progress
 from edgewise.study.curves import UNITS, Curve, check_budget, follow
 from edgewise.study.sweep import Sweep
+from edgewise.study.tables import comparison_markdown, comparison_table
 from edgewise.study.tune import FACTORS, Search, Sought, Tuning
 
 ACCURACIES = (1e-3, 1e-6, 1e-9)
@@ -75,18 +76,14 @@ class Comparison:
 
     def table(self, unit: str | None = None) -> Any:
         """A rich table of medians and quartiles, the best in bold."""
-        from edgewise.study.tables import comparison_table
-
         return comparison_table(self, self.known(unit))
 
     def markdown(self, unit: str | None = None) -> str:
-        from edgewise.study.tables import comparison_markdown
-
         return comparison_markdown(self, self.known(unit))
 
     def plot(self, x: str | Sequence[str] = ALL_UNITS, path: str | Path | None = None) -> Any:
         """Divergence against cost, medians and quartiles, a panel per unit."""
-        from edgewise.plotting.plots import plot_comparison
+        from edgewise.plotting.studies import plot_comparison
 
         return plot_comparison(
             self, [self.known(u) for u in ([x] if isinstance(x, str) else x)], path

@@ -50,7 +50,7 @@ class Tuning:
 
     def plot(self, ax: Any = None, path: str | Path | None = None) -> Any:
         """The divergence over the grid, the best cell marked; saved where `path` says."""
-        from edgewise.plotting.plots import plot_surface
+        from edgewise.plotting.studies import plot_surface
 
         return plot_surface(self, ax, path)
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from edgewise import spec
 from edgewise.data.readers import load as load_samples
 from edgewise.errors import DataError
 from edgewise.peers.config.peer_config import PeerConfig
@@ -15,16 +16,14 @@ from edgewise.problem.problem import Problem
 
 def one_node(config: PeerConfig, shard: Any) -> Problem:
     """shard: a file, or (X, y). Classes are the configuration's: a peer may see some only."""
-    from edgewise.cli import parts
-
     fit = config.fit
     if isinstance(shard, str | PathLike):
         X, y = load_samples(Path(shard), fit.features)
     else:
         X, y = shard
     y = np.asarray(y)
-    loss = parts.loss(fit.loss, fit.ridge)
-    penalty = parts.penalty(list(config.penalty), 1)
+    loss = spec.loss(fit.loss, fit.ridge)
+    penalty = spec.penalty(list(config.penalty), 1)
     if fit.classes is None:
         return Problem([(X, y)], loss, penalty, intercept=fit.intercept)
     classes = np.array(fit.classes)

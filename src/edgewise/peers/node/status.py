@@ -4,6 +4,7 @@ import json
 import os
 import time
 
+from edgewise.fileio import replacing
 from edgewise.peers.node.state import PeerState
 
 
@@ -32,6 +33,5 @@ def write_status(peer: PeerState) -> None:
             for other, link in peer.links.items()
         },
     }
-    part = peer.config.out / "status.json.part"
-    part.write_text(json.dumps(status))
-    part.replace(peer.config.out / "status.json")
+    with replacing(peer.config.out / "status.json", durable=False) as file:
+        file.write(json.dumps(status).encode())

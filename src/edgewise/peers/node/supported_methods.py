@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from edgewise import spec
 from edgewise.errors import MethodError
 from edgewise.methods.admm import DADMM
 from edgewise.methods.catalogue import make
@@ -19,9 +20,7 @@ LOCAL_MIXING = ("metropolis", "lazy-metropolis")  # an edge's ends know these by
 
 def method_of(fit: Fit, penalised: bool) -> Any:
     """The method of a fit; raises MethodError unless it fits the rest of it."""
-    from edgewise.cli import parts
-
-    method = make(parts.method(fit.method, list(fit.set)), fit.eta, fit.rho)
+    method = make(spec.method(fit.method, list(fit.set)), fit.eta, fit.rho)
     require_local(method, fit.mode)
     if penalised and not getattr(method, "takes_penalty", True):
         raise MethodError(
