@@ -12,7 +12,7 @@ import numpy as np
 from edgewise.backend.quantiser import UNIT_BYTES, packed_bytes
 
 HEADER = struct.Struct("<2sBBBBHQQQIIIQ")
-MAGIC, VERSION = b"EW", 1
+MAGIC, VERSION = b"EW", 2
 GREETING, VECTORS, FAREWELL, DELTA = 1, 2, 3, 4
 PRECISIONS: dict[str, tuple[int, np.dtype[Any]]] = {
     "float32": (1, np.dtype("<f4")),
