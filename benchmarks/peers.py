@@ -41,11 +41,11 @@ from edgewise.cli.network_local import ONE_THREAD
 from edgewise.peers.config.peer_config import Fit, PeerConfig
 from edgewise.peers.node.own_problem import one_node
 from edgewise.peers.node.peer import Peer
-from edgewise.peers.node.stepper import Local, facts_of
+from edgewise.peers.node.stepper import Stepper, facts_of
 from edgewise.peers.node.supported_methods import method_of
 from edgewise.peers.operations import mesh
 from edgewise.peers.transport.connections import Connections
-from edgewise.peers.transport.edge_facts import Pair
+from edgewise.peers.transport.edge_facts import EdgeFacts
 from edgewise.peers.transport.frames import HEADER, MessageFormat, max_frame_bytes
 from edgewise.peers.transport.links import Stream
 
@@ -104,8 +104,8 @@ class Steps:
         problem, d = one_node(config, samples(n, config.id)), len(config.neighbours)
         own = facts_of(problem, d)
         method = method_of(config.fit, penalised=False)
-        alone = Local(problem, config.id, method, config.fit.seed, np.float64, own)
-        self.local = alone.among([Pair(own, own)] * d)
+        alone = Stepper(problem, config.id, method, config.fit.seed, np.float64, own)
+        self.local = alone.among([EdgeFacts(own, own)] * d)
         self.carry, self.places = self.local.start(), range(d)
 
     def __call__(self, round: int, came: list[bytes]) -> list[bytes]:

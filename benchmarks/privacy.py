@@ -13,8 +13,8 @@ import numpy as np
 from sklearn.preprocessing import normalize, scale
 
 import edgewise as ew
-from edgewise.peers.node.stepper import Local, facts_of
-from edgewise.peers.transport.edge_facts import Pair
+from edgewise.peers.node.stepper import Stepper, facts_of
+from edgewise.peers.transport.edge_facts import EdgeFacts
 
 PEERS, ON_A_RING, ROUNDS, SEED = 6, 20, 200, 0
 MOST = 60_000  # rounds
@@ -32,8 +32,8 @@ class Crowd:
         self.around = [graph.neighbours(i).tolist() for i in range(V)]
         method = ew.PrimalDual(ew.SAGA(batch=8))
         self.peers = [
-            Local(parts[i], i, method, SEED, np.dtype(float), facts[i]).among(
-                [Pair(facts[i], facts[j]) for j in self.around[i]]
+            Stepper(parts[i], i, method, SEED, np.dtype(float), facts[i]).among(
+                [EdgeFacts(facts[i], facts[j]) for j in self.around[i]]
             )
             for i in range(V)
         ]

@@ -193,7 +193,7 @@ def method(name: str, settings: list[str] | None) -> Any:
     chosen = make(name)
     for setting in settings:
         key, equals, text = setting.partition("=")
-        gradient: Any = getattr(chosen, "gradient", None)
+        gradient: Any = chosen.gradient
         of_method, of_gradient = parameters(chosen), parameters(gradient)
         if not equals or key not in of_method | of_gradient:
             known = ", ".join(sorted(of_method | of_gradient))

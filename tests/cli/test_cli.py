@@ -220,12 +220,6 @@ def test_files_that_are_no_configuration(text, words):
     assert words in call("solve", *QUICK, "--config", "run.toml", code=2).stderr
 
 
-def test_toml_that_is_written_can_be_read(tmp_path):
-    values = {"a": 'x"\\\n\x7fé', "b": True, "c": 3, "d": 1e-7, "e": ["1", "b"], "f": float("inf")}
-    fileio.write_toml(tmp_path / "a.toml", values)
-    assert fileio.read_toml(tmp_path / "a.toml") == values
-
-
 # --- exit codes and errors ------------------------------------------------------------------------
 
 

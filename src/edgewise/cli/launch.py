@@ -27,13 +27,13 @@ class Ranks:
 
     def held(self, problem: ew.Problem, graph: ew.Graph) -> ew.Problem:
         """The problem of the nodes that are here."""
-        return problem if self.engine is None else self.engine.part(problem, graph)[1]
+        return problem if self.engine is None else self.engine.place(problem, graph)[1]
 
     def of_all(self, problem: ew.Problem, graph: ew.Graph, own: np.ndarray) -> np.ndarray:
         """(V,) from numbers of the nodes that are here."""
         if self.engine is None:
             return own
-        return self.engine.gather(self.engine.part(problem, graph)[0], own)
+        return self.engine.gather(self.engine.place(problem, graph)[0].nodes, own)
 
     def total(self, sums: dict[str, Any]) -> dict[str, Any]:
         return sums if self.engine is None else self.engine.total(sums)

@@ -9,6 +9,7 @@ import edgewise as ew
 from edgewise.cli.options import ListOptions
 from edgewise.cli.shell import output, print_json
 from edgewise.methods.catalogue import make
+from edgewise.methods.contract import Method
 
 
 def methods(o: ListOptions) -> None:
@@ -26,27 +27,18 @@ def methods(o: ListOptions) -> None:
         print_json(rows)
 
 
-def properties(method: Any) -> dict[str, Any]:
-    deep = getattr(method, "depth", 1) is None  # as many rounds a step as the graph asks for
+def properties(method: Method) -> dict[str, Any]:
     return {
-        "penalty": bool(getattr(method, "takes_penalty", True)),
+        "penalty": method.takes_penalty,
         "vectors_a_round": len(method.hears),
-        "rounds_a_step": None if deep else len(method.phases),
-        "exact": exactness(method),
-        "heals": bool(method.heals) or hasattr(method, "form"),
-        "steps": "+".join(getattr(method, "tunes", ("eta",))),
+        "rounds_a_step": method.rounds_a_step,
+        "exact": method.exactness,
+        "heals": method.healing().heals,
+        "steps": "+".join(method.tunes),
+        "streams": method.streams,
+        "solves_subproblem": method.solves_subproblem,
+        "second_order": method.second_order,
     }
-
-
-def exactness(method: Any) -> str:
-    """Where it ends: at the optimum, slowly, near it, or at a floor."""
-    gradient = getattr(method, "gradient", None)
-    if isinstance(method, ew.DCS):
-        return "slowly"
-    if isinstance(method, ew.DGD) or isinstance(gradient, ew.SGD):
-        return "no"
-    differences = isinstance(getattr(gradient, "oracle", None), ew.FiniteDifference)
-    return "to 1e-7" if differences else "yes"
 
 
 def cell(value: Any) -> str:

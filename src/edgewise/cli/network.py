@@ -175,12 +175,10 @@ def fit_of(o: InitOptions) -> "Fit":
 
 def batch_for(fit: "Fit") -> tuple[str, ...]:
     """The gradient of one sample shows that sample to a neighbour: several are drawn unless the
-    user chose. SEGA draws coordinates of whole gradients."""
+    user chose."""
     method = make(fit.method)
-    gradient = getattr(method, "gradient", None)
-    alone = 1 in (getattr(method, "batch", None), getattr(gradient, "batch", None))
     chosen = any(setting.startswith("batch=") for setting in fit.set)
-    return ("batch=8",) if alone and not chosen and not isinstance(gradient, ew.SEGA) else ()
+    return ("batch=8",) if method.samples == 1 and not chosen else ()
 
 
 def number_or_text(text: str | None) -> Any:

@@ -27,6 +27,7 @@ from edgewise.experiments.lineup import LINEUP, oracle_budget
 from edgewise.experiments.work import kept, spread
 from edgewise.fileio import write_json
 from edgewise.graph.graph import Graph
+from edgewise.methods.contract import Method
 from edgewise.plotting.page import PageRun
 from edgewise.problem.problem import Problem
 from edgewise.running.solve import solve
@@ -196,7 +197,7 @@ class Bench:
         result.trace.meta["steps"] = self.steps(cell, result.method)
         return result.trace
 
-    def steps(self, cell: Cell, method: Any) -> dict[str, Any]:
+    def steps(self, cell: Cell, method: Method) -> dict[str, Any]:
         """What a table says of the cell's parameters."""
         if cell.setting == TUNED:
             return {f"{k} by rule, times": f for k, f in self.factors[cell.method].items()}

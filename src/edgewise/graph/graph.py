@@ -7,8 +7,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from edgewise.errors import GraphError, whole_number
 from edgewise.graph.pairs import Ints, rank, uniform_tree, unrank
@@ -214,6 +212,9 @@ class Graph:
 
     @cached_property
     def _parts(self) -> tuple[int, NDArray[np.int32]]:
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
         present, shape = np.ones(self.edge_count, np.int8), (self.nodes, self.nodes)
         links = coo_array((present, tuple(self.edges.T)), shape=shape)
         count, part = connected_components(links, directed=False)

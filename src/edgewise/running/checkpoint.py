@@ -33,26 +33,26 @@ class Checkpointer:
     def maybe_save(self, run: "Run") -> None:
         if self.path is None:
             return
-        due = run.simulator.speaks and time.monotonic() - self.last >= INTERVAL
-        if run.simulator.agree(int(due)):
+        due = run.is_root and time.monotonic() - self.last >= INTERVAL
+        if run.communicator.agree(int(due)):
             self.save(run)
 
     def save(self, run: "Run") -> None:
         if self.path is None:
             return
-        simulator, leaves = run.simulator, jax.tree.leaves(run.carry)
+        communicator, leaves = run.communicator, jax.tree.leaves(run.carry)
         arrays = {f"leaf{k}": np.asarray(a) for k, a in enumerate(leaves)}
         head = {"fingerprint": self.fingerprint, "round": run.round, "seconds": run.seconds}
         history = {"rows": np.array(run.rows), "apart": np.array(run.apart)}
         parts: list[Path] = []
-        if simulator.ranks > 1:
-            ranks = range(simulator.ranks)
+        if communicator.ranks > 1:
+            ranks = range(communicator.ranks)
             parts = [part_of(self.path, run.round, rank, len(ranks)) for rank in ranks]
-            nodes = np.asarray(simulator.residents).tolist()
-            write(parts[simulator.rank], {"nodes": nodes}, arrays)
-            simulator.agree(0)  # all parts are there
+            nodes = np.asarray(run.executor.nodes).tolist()
+            write(parts[communicator.rank], {"nodes": nodes}, arrays)
+            communicator.agree(0)  # all parts are there
             head, arrays = head | {"parts": [part.name for part in parts]}, {}
-        if simulator.speaks:
+        if run.is_root:
             write(self.path, head, history | arrays)
             for old in set(self.path.parent.glob(f"{self.path.name}.*-of-*")) - set(parts):
                 old.unlink(missing_ok=True)
@@ -88,7 +88,7 @@ def load(path: str | Path, run: "Run", fingerprint: str) -> None:
 
 def read_carry(files: list[Path], run: "Run") -> Any:
     """A carry of the run's own nodes, from files that hold some nodes each."""
-    own, every = run.simulator.residents, np.arange(run.graph.nodes)
+    own, every = run.executor.nodes, np.arange(run.graph.nodes)
     paths, tree = jax.tree_util.tree_flatten_with_path(run.carry)
     leaves = [np.array(a) for _, a in paths]
     for name in files:
@@ -147,21 +147,21 @@ def require_writable(path: str | Path) -> None:
 def fingerprint(run: "Run") -> str:
     """A digest of everything that decides how the run goes on: the method and the network, where
     it starts, and, for data, loss and penalty, what they say at a probe point, to seven digits."""
-    digest, simulator = hashlib.sha256(), run.simulator
-    leaves, tree = jax.tree.flatten((run.method, simulator.weights))
+    digest, executor = hashlib.sha256(), run.executor
+    leaves, tree = jax.tree.flatten((run.method, executor.weights))
     digest.update(re.sub(r" at 0x[0-9a-f]+", "", str(tree)).encode())
-    block = run.gauge.block
+    block = run.evaluator.block
     ids = np.asarray(block.ids)
     drawn = [np.random.default_rng(i).standard_normal((2, run.problem.size)) for i in ids]
     probe, other = jnp.asarray(np.stack(drawn, 1))
     moved = block.penalty.prox(probe, jnp.ones((len(ids), 1)))
-    models, duals = (jnp.asarray(a, jnp.float64) for a in simulator.view(run.carry))
+    models, duals = (jnp.asarray(a, jnp.float64) for a in run.view())
     said = [block.values(probe), block.penalty.value(moved)]
     said += [(a * other).sum(1) for a in (moved, models, duals)]
-    rounded = np.char.mod("%.6e", simulator.of_all(np.stack(said, 1)))
-    known = (jax.random.key_data(simulator.seed), run.graph.edges, run.problem.counts, rounded)
+    rounded = np.char.mod("%.6e", run.communicator.gather(np.stack(said, 1)))
+    known = (jax.random.key_data(executor.seed), run.graph.edges, run.problem.counts, rounded)
     for part in (*leaves, *known):
         digest.update(np.ascontiguousarray(part).tobytes())
-    layout = "" if simulator.residents is not None else jax.tree.map(jnp.shape, run.carry)
+    layout = "" if executor.nodes is not None else jax.tree.map(jnp.shape, run.carry)
     digest.update(f"{run.dtype} {run.problem.loss.outputs} {run.faults} {layout}".encode())
     return digest.hexdigest()

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from edgewise.graph.graph import Graph
+from edgewise.methods.contract import Method
 from edgewise.running.trace import Trace
 
 
@@ -20,7 +21,7 @@ class Result:
     converged: bool
     message: str
     duals: np.ndarray = field(repr=False)  # (V, n) each node's sum of duals: `solve(duals=...)`
-    method: Any = field(repr=False)  # with the steps that were used
+    method: Method = field(repr=False)  # with the steps that were used
     apart: np.ndarray = field(repr=False)  # (T, V) distance of each node from the mean, by row
     graph: Graph = field(repr=False)
 

@@ -15,6 +15,8 @@ from edgewise.engines.simulator import describe
 from edgewise.errors import MethodError, UnknownName, whole_number
 from edgewise.graph.graph import Graph
 from edgewise.methods.catalogue import make
+from edgewise.methods.contract import Method
+from edgewise.methods.knowledge import whole_network
 from edgewise.problem.problem import Problem
 from edgewise.running.checks import check, precision
 from edgewise.running.interrupt import deferred_interrupt
@@ -163,11 +165,11 @@ def compare(
     return comparison
 
 
-def refusal(problem: Problem, graph: Graph, method: Any) -> str:
+def refusal(problem: Problem, graph: Graph, method: Method | str) -> str:
     """Why the method cannot take the problem; nothing if it can."""
     try:
         check(problem, graph, method, 1, 1, 0, None, None, True)
-        make(method).prepare(problem, graph)
+        make(method).prepare(whole_network(problem, graph))
     except MethodError as reason:
         return str(reason)
     return ""

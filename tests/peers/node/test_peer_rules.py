@@ -18,7 +18,7 @@ from edgewise.peers.node.handshake import ends_of_edge, settle_edge
 from edgewise.peers.node.peer import Peer
 from edgewise.peers.node.stepper import facts_of
 from edgewise.peers.node.termination import A_WHILE, LINGER, done_with
-from edgewise.peers.transport.edge_facts import Facts, Pair
+from edgewise.peers.transport.edge_facts import EdgeFacts, NodeFacts
 from edgewise.peers.transport.frames import (
     GREETING,
     VECTORS,
@@ -190,7 +190,7 @@ def test_neighbours_may_change_in_tolerant_mode_alone():
     ],
 )
 def test_what_differs_is_named_whoever_has_it(change, named):
-    facts = Facts(2, 10, 1.0, 0.5)
+    facts = NodeFacts(2, 10, 1.0, 0.5)
     own = SimpleNamespace(
         config=SimpleNamespace(agreed=lambda: {"seed": 1}, id=1),
         problem=SimpleNamespace(size=3, classes=None),
@@ -209,14 +209,14 @@ def test_what_differs_is_named_whoever_has_it(change, named):
 
 # --- how an edge is weighed -----------------------------------------------------------------------
 
-A, B, A_LATER = Facts(2, 10, 1.0, 0.5), Facts(3, 20, 2.0, 0.7), Facts(4, 10, 1.0, 0.5)
+A, B, A_LATER = NodeFacts(2, 10, 1.0, 0.5), NodeFacts(3, 20, 2.0, 0.7), NodeFacts(4, 10, 1.0, 0.5)
 
 
-@pytest.mark.parametrize("known_to_a", [None, Pair(A, B), Pair(A_LATER, B)])
-@pytest.mark.parametrize("known_to_b", [None, Pair(B, A), Pair(B, A_LATER)])
+@pytest.mark.parametrize("known_to_a", [None, EdgeFacts(A, B), EdgeFacts(A_LATER, B)])
+@pytest.mark.parametrize("known_to_b", [None, EdgeFacts(B, A), EdgeFacts(B, A_LATER)])
 def test_both_ends_weigh_an_edge_alike_whatever_each_remembers(known_to_a, known_to_b):
     def turned(pair):
-        return None if pair is None else Pair(pair.other, pair.own)
+        return None if pair is None else EdgeFacts(pair.other, pair.own)
 
     def end(me, own):
         return SimpleNamespace(config=SimpleNamespace(id=me), facts=own)

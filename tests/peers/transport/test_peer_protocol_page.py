@@ -19,7 +19,7 @@ from edgewise.peers.node.handshake import greeting_of
 from edgewise.peers.transport import frames
 from edgewise.peers.transport.connections import METHOD, SERVICE
 from edgewise.peers.transport.delta_encoding import DeltaCodec
-from edgewise.peers.transport.edge_facts import Facts
+from edgewise.peers.transport.edge_facts import NodeFacts
 from edgewise.peers.transport.frames import MessageFormat
 from edgewise.peers.transport.links import GREETING_TIMEOUT, MAX_SKIPPED
 
@@ -89,7 +89,7 @@ def test_bodies_and_limits_are_as_the_page_says():
 
 
 def test_greetings_have_the_keys_of_the_page():
-    facts = Facts(2, 10, 1.0, 0.5)
+    facts = NodeFacts(2, 10, 1.0, 0.5)
     agreed = {"mesh": "m", **{f.name: 0 for f in fields(Fit)}}
     peer = SimpleNamespace(
         config=SimpleNamespace(agreed=lambda: agreed),

@@ -6,7 +6,7 @@ import pytest
 from uneven import problem_of
 
 import edgewise as ew
-from edgewise.engines.faulty_simulator import FaultySimulator
+from edgewise.engines.faulty_executor import FaultyExecutor
 from edgewise.methods.catalogue import make
 from edgewise.peers.transport.delta_encoding import DeltaCodec
 from edgewise.peers.transport.frames import MessageFormat
@@ -26,7 +26,7 @@ def test_a_simulated_message_and_a_peers_are_the_same_bits(bits, awake):
     compared = 0
     with jax.enable_x64(True):
         faults = ew.Faults(bits=bits, awake=awake)
-        made = FaultySimulator(problem, GRAPH, method, 0, np.dtype("float64"), faults)
+        made = FaultyExecutor(problem, GRAPH, method, 0, np.dtype("float64"), faults)
         carry = made.start(np.zeros((4, problem.size)), None)
         other_way = np.asarray(made.wires.reverse)
         for t in range(ROUNDS):

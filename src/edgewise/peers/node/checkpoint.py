@@ -12,7 +12,7 @@ import numpy as np
 from edgewise.errors import CheckpointError
 from edgewise.peers.node.handshake import agreed
 from edgewise.peers.node.state import CHECKPOINT, PeerState
-from edgewise.peers.transport.edge_facts import Facts, Pair
+from edgewise.peers.transport.edge_facts import EdgeFacts, NodeFacts
 from edgewise.peers.transport.frames import VECTORS, Frame
 from edgewise.running.checkpoint_file import read
 
@@ -44,7 +44,7 @@ def contents(peer: PeerState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return head, arrays
 
 
-def known_pairs(peer: PeerState) -> dict[int, Pair]:
+def known_pairs(peer: PeerState) -> dict[int, EdgeFacts]:
     """Of those that the steps are taken with, who may have left just now, and of all others met."""
     met = {j: link.pair for j, link in peer.links.items()}
     return peer.pairs | {j: pair for j, pair in met.items() if pair is not None}
@@ -79,7 +79,9 @@ def resume(peer: PeerState) -> dict[str, np.ndarray] | None:
     peer.converged_hops, peer.stop_at = head["converged_hops"], head["stop_at"]
     peer.residual = head["residual"]
     peer.members = head["members"]
-    peer.pairs = {int(j): Pair(*(Facts(*f) for f in pair)) for j, pair in head["pairs"].items()}
+    peer.pairs = {
+        int(j): EdgeFacts(*(NodeFacts(*f) for f in pair)) for j, pair in head["pairs"].items()
+    }
     for other, link in peer.links.items():
         link.awaited_round, link.pair = peer.round, peer.pairs.get(other)
         known = head["links"].get(str(other), (0, False, 0, False))

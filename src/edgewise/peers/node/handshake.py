@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from edgewise.peers.node.state import PeerState
-from edgewise.peers.transport.edge_facts import Facts, Pair, facts_in
+from edgewise.peers.transport.edge_facts import EdgeFacts, NodeFacts, facts_in
 from edgewise.peers.transport.frames import VERSION
 from edgewise.peers.transport.links import Link
 
@@ -46,12 +46,12 @@ def settle_edge(peer: PeerState, link: Link, greeting: dict[str, Any]) -> str:
     try:
         facts = facts_in(greeting["facts"])
         edge = greeting["edge"]
-        seen = None if edge is None else Pair(facts_in(edge[1]), facts_in(edge[0]))
+        seen = None if edge is None else EdgeFacts(facts_in(edge[1]), facts_in(edge[0]))
         oldest, resume_at = int(greeting["oldest_kept"]), int(greeting["resume_at"])
     except (KeyError, IndexError, TypeError, ValueError, OverflowError):
         return f"peer {other} says nothing usable of its data"
     pair = ends_of_edge(peer, link, facts, seen)
-    if peer.strict and (pair != Pair(peer.facts, facts) or seen not in (None, pair)):
+    if peer.strict and (pair != EdgeFacts(peer.facts, facts) or seen not in (None, pair)):
         return (
             f"peer {other} came back with other data or neighbours, and in strict mode nothing may "
             "change: delete all checkpoints and start all peers anew"
@@ -73,9 +73,11 @@ def shown(said: Any) -> str:
     return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
 
 
-def ends_of_edge(peer: PeerState, link: Link, facts: Facts, seen: Pair | None) -> Pair:
+def ends_of_edge(
+    peer: PeerState, link: Link, facts: NodeFacts, seen: EdgeFacts | None
+) -> EdgeFacts:
     """Both ends have both greetings, and come to the same: what one still knew of the edge, what
     the lower number knew if both did, and if nobody did, what they said of themselves just now."""
     if link.pair is None:
-        return seen or Pair(link.facts_sent or peer.facts, facts)
+        return seen or EdgeFacts(link.facts_sent or peer.facts, facts)
     return seen if seen is not None and link.other < peer.config.id else link.pair

@@ -10,8 +10,8 @@ import numpy as np
 
 from edgewise.peers.node import checkpoint
 from edgewise.peers.node.state import PeerState
-from edgewise.peers.node.stepper import Local
-from edgewise.peers.transport.edge_facts import Pair
+from edgewise.peers.node.stepper import Stepper
+from edgewise.peers.transport.edge_facts import EdgeFacts
 
 log = logging.getLogger("edgewise.peers")
 
@@ -24,7 +24,7 @@ async def begin(peer: PeerState, stop: asyncio.Event, found: dict[str, np.ndarra
         peer.members = list(peer.pairs)
     peer.begun = not stop.is_set()
     fit, dtype = peer.config.fit, np.dtype(peer.config.fit.dtype)
-    alone = Local(peer.problem, peer.config.id, peer.method, fit.seed, dtype, peer.facts)
+    alone = Stepper(peer.problem, peer.config.id, peer.method, fit.seed, dtype, peer.facts)
     peer.stepper = alone.among([peer.pairs[id] for id in peer.members])
     peer.carry = peer.stepper.start(fit.dual_noise)
     if found is not None:
@@ -61,7 +61,7 @@ def under_way(peer: PeerState) -> bool:
     return not peer.strict and any(link.other_round for link in peer.links.values())
 
 
-def pairs_of(peer: PeerState) -> dict[int, Pair]:
+def pairs_of(peer: PeerState) -> dict[int, EdgeFacts]:
     """Those that take part, and how their edges are weighed."""
     around = peer.links.items()
     return {id: k.pair for id, k in around if k.pair is not None and not k.dropped}
@@ -82,7 +82,7 @@ async def regroup(peer: PeerState) -> bool:
     return True
 
 
-def joined(peer: PeerState, pairs: list[Pair], places: list[int | None]) -> Any:
+def joined(peer: PeerState, pairs: list[EdgeFacts], places: list[int | None]) -> Any:
     with jax.enable_x64(True):  # each thread has a setting of its own
         peer.stepper = peer.stepper.among(pairs)
         return peer.stepper.regrouped(peer.carry, places, peer.config.fit.dual_noise)

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from edgewise.peers.config.peer_config import PeerConfig, load
-from edgewise.peers.node.stepper import Local, at_a_peer, facts_of
+from edgewise.peers.node.stepper import Stepper, facts_of
 from edgewise.peers.node.supported_methods import method_of
 from edgewise.peers.node.trace_writer import TraceWriter
 from edgewise.peers.transport.connections import Connections
-from edgewise.peers.transport.edge_facts import Facts, Pair
+from edgewise.peers.transport.edge_facts import EdgeFacts, NodeFacts
 from edgewise.peers.transport.frames import NEVER, VECTORS, Frame, MessageFormat
 from edgewise.peers.transport.links import Link
 from edgewise.peers.transport.wakeup import Wakeup
@@ -29,10 +29,10 @@ CHECKPOINT = "checkpoint.bin"
 class PeerState:
     """One peer's configuration, problem, links and progress. `Peer` runs it."""
 
-    stepper: Local
+    stepper: Stepper
     carry: Any  # state and outbox
     fingerprint: str  # of what a checkpoint is for
-    facts: Facts  # of this peer
+    facts: NodeFacts  # of this peer
     connections: Connections
 
     def __init__(self, config: str | Path | PeerConfig) -> None:
@@ -45,13 +45,13 @@ class PeerState:
         config, fit = self.config, self.config.fit
         self.problem = problem
         self.method = method_of(fit, bool(config.penalty))
-        hears = len(at_a_peer(self.method).hears)
+        hears = len(self.method.healing().hears)
         self.format = MessageFormat(hears, problem.size, fit.wire, fit.bits)
         self.wakeup = Wakeup()
         ids = sorted(n.id for n in config.neighbours)
         self.links: dict[int, Link] = {id: self.new_link(id) for id in ids}
         self.members: list[int] = []  # whose messages the steps are taken with, in this order
-        self.pairs: dict[int, Pair] = {}
+        self.pairs: dict[int, EdgeFacts] = {}
         self.incarnation = secrets.token_hex(8)
         self.round, self.saved, self.converged_hops = 0, 0, 0
         self.stop_at, self.residual = fit.rounds if self.strict else NEVER, np.inf

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 USUAL = (1e-30, 1e30)  # what facts are between; beyond it a weight might not be finite
 
 
-class Facts(NamedTuple):
+class NodeFacts(NamedTuple):
     """What the two ends of an edge must know of each other to weigh it alike."""
 
     degree: int
@@ -14,19 +14,19 @@ class Facts(NamedTuple):
     mean_smoothness: float
 
 
-class Pair(NamedTuple):
+class EdgeFacts(NamedTuple):
     """The two ends of an edge as they were when it came about. Its weight is made of these and
     stays, whoever else joins either end or leaves it: all that matters is that both have the same.
     """
 
-    own: Facts
-    other: Facts
+    own: NodeFacts
+    other: NodeFacts
 
 
-def facts_in(said: Any) -> Facts:
+def facts_in(said: Any) -> NodeFacts:
     """Raises ValueError unless they can be used."""
     degree, samples, *smooth = said
-    facts = Facts(int(degree), int(samples), *map(float, smooth))
+    facts = NodeFacts(int(degree), int(samples), *map(float, smooth))
     if not all(USUAL[0] < number < USUAL[1] for number in facts):
         raise ValueError("no usual numbers")
     return facts

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from edgewise.peers.transport.delta_encoding import DeltaCodec
-from edgewise.peers.transport.edge_facts import Facts, Pair
+from edgewise.peers.transport.edge_facts import EdgeFacts, NodeFacts
 from edgewise.peers.transport.frames import (
     DELTA,
     FAREWELL,
@@ -85,8 +85,8 @@ class Link:
         self.awaited_round = 0  # that strict waits for
         self.converged_hops, self.stop, self.saved, self.gone = 0, NEVER, 0, False
         # who it is
-        self.facts_sent: Facts | None = None  # what this peer last said of itself
-        self.pair: Pair | None = None  # once they have met
+        self.facts_sent: NodeFacts | None = None  # what this peer last said of itself
+        self.pair: EdgeFacts | None = None  # once they have met
         self.incarnation, self.other_round = "", 0
         self.dropped = False
         # the stream
