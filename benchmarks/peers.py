@@ -47,7 +47,7 @@ from edgewise.peers.operations import mesh
 from edgewise.peers.transport.connections import Connections
 from edgewise.peers.transport.edge_facts import EdgeFacts
 from edgewise.peers.transport.frames import HEADER, MessageFormat, max_frame_bytes
-from edgewise.peers.transport.links import Stream
+from edgewise.peers.transport.links import ByteStream
 
 PEERS, SAMPLES = 8, 100
 GRAPH = ew.Graph.from_edges([(i, (i + hop) % PEERS) for i in range(PEERS) for hop in (1, 2)])
@@ -87,7 +87,7 @@ class Wire:
         self.other, self.streams = other, 0
         self.opened, self.done = asyncio.Event(), asyncio.Event()
 
-    async def run(self, stream: Stream, _: Any) -> None:
+    async def run(self, stream: ByteStream, _: Any) -> None:
         await stream.write(b"")  # a stream comes about with its first message
         if await stream.read() is stream.eof:
             raise ConnectionError("nobody is there yet")

@@ -28,7 +28,7 @@ from edgewise.peers.transport.frames import (
     ProtocolError,
     encode,
 )
-from edgewise.peers.transport.links import Link, Stream
+from edgewise.peers.transport.links import ByteStream, Link
 from edgewise.peers.transport.wakeup import Wakeup
 
 FORMAT = MessageFormat(1, 3, "float64")
@@ -256,7 +256,7 @@ def talk(*texts):
             async def write(data):
                 pass
 
-            await one.run(Stream(read, write, None), Anybody())
+            await one.run(ByteStream(read, write, None), Anybody())
 
         tasks = []
         for text, gate in zip(texts, gates, strict=True):

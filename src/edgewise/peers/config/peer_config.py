@@ -94,10 +94,10 @@ class PeerConfig:
     def agreed(self) -> dict[str, Any]:
         """What neighbours compare field by field before they start, as JSON can hold it."""
         fit = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self.fit).items()}
-        said = {"mesh": self.mesh, **fit}
+        agreed = {"mesh": self.mesh, **fit}
         if self.fit.mode == "strict":  # what is sent is kept until its receiver has saved it
-            said["checkpoint_every"] = self.checkpoint_every
-        return said
+            agreed["checkpoint_every"] = self.checkpoint_every
+        return agreed
 
 
 # --- reading --------------------------------------------------------------------------------------

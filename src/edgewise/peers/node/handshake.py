@@ -14,10 +14,10 @@ MAX_SHOWN = 200  # letters
 
 def agreed(peer: PeerState) -> dict[str, Any]:
     """What must be the same at all peers."""
-    said = {"protocol": VERSION, **peer.config.agreed(), "unknowns": peer.problem.size}
+    fit = {"protocol": VERSION, **peer.config.agreed(), "unknowns": peer.problem.size}
     if peer.problem.classes is not None:
-        said["classes"] = np.asarray(peer.problem.classes).tolist()
-    return said
+        fit["classes"] = np.asarray(peer.problem.classes).tolist()
+    return fit
 
 
 def greeting_of(peer: PeerState, link: Link) -> dict[str, Any]:
@@ -67,9 +67,9 @@ def settle_edge(peer: PeerState, link: Link, greeting: dict[str, Any]) -> str:
     return ""
 
 
-def shown(said: Any) -> str:
+def shown(value: Any) -> str:
     """What somebody else chose, for a line of the log."""
-    text = repr(said)
+    text = repr(value)
     return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
 
 

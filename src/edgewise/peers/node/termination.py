@@ -65,7 +65,7 @@ async def linger(peer: PeerState, stop: asyncio.Event) -> None:
     def gone() -> set[int]:
         return {other for other, link in peer.links.items() if link.gone}
 
-    known, told = gone(), time.monotonic()
+    known, logged_at = gone(), time.monotonic()
 
     def stirred() -> bool:
         return gone() != known or not needy()
@@ -79,8 +79,8 @@ async def linger(peer: PeerState, stop: asyncio.Event) -> None:
         if gone() != known:
             known = gone()
             await peer.save(*checkpoint.contents(peer))
-        if needy() and time.monotonic() - told > 6 * LINGER:
-            told = time.monotonic()
+        if needy() and time.monotonic() - logged_at > 6 * LINGER:
+            logged_at = time.monotonic()
             log.info("has finished, and stays until peers %s have what it sent", needy())
     if gone() != known:  # one went while this was being saved of another
         await peer.save(*checkpoint.contents(peer))

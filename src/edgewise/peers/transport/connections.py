@@ -15,7 +15,7 @@ from edgewise.errors import InputError
 from edgewise.peers.config.certificates import id_of, name_of
 from edgewise.peers.config.peer_config import Neighbour, PeerConfig
 from edgewise.peers.transport.frames import ProtocolError
-from edgewise.peers.transport.links import Greeter, Link, Mismatch, Stream
+from edgewise.peers.transport.links import ByteStream, Greeter, Link, Mismatch
 
 log = logging.getLogger("edgewise.peers")
 
@@ -105,7 +105,7 @@ class Connections:
                     neighbour.address, credentials, options=options
                 ) as channel:
                     call = channel.stream_stream(f"/{SERVICE}/{METHOD}")()
-                    await self.run_stream(link, Stream(call.read, call.write, grpc.aio.EOF))
+                    await self.run_stream(link, ByteStream(call.read, call.write, grpc.aio.EOF))
             except grpc.aio.AioRpcError as refused:
                 if refused.code() == grpc.StatusCode.PERMISSION_DENIED:
                     log.warning(
@@ -130,12 +130,12 @@ class Connections:
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, "")
             return
         try:
-            await self.run_stream(link, Stream(context.read, context.write, grpc.aio.EOF))
+            await self.run_stream(link, ByteStream(context.read, context.write, grpc.aio.EOF))
         except Exception as error:
             log.debug("peer %d: %r", link.other, error)
         await context.abort(grpc.StatusCode.ABORTED, "")
 
-    async def run_stream(self, link: Link, stream: Stream) -> None:
+    async def run_stream(self, link: Link, stream: ByteStream) -> None:
         try:
             await link.run(stream, self.peer)
         except ProtocolError as what:

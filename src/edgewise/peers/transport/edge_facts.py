@@ -23,9 +23,9 @@ class EdgeFacts(NamedTuple):
     other: NodeFacts
 
 
-def facts_in(said: Any) -> NodeFacts:
+def facts_in(values: Any) -> NodeFacts:
     """Raises ValueError unless they can be used."""
-    degree, samples, *smooth = said
+    degree, samples, *smooth = values
     facts = NodeFacts(int(degree), int(samples), *map(float, smooth))
     if not all(USUAL[0] < number < USUAL[1] for number in facts):
         raise ValueError("no usual numbers")

@@ -71,10 +71,10 @@ def encode(frame: Frame, wire: str = "float64", delta: MessageFormat | None = No
         code, dtype = PRECISIONS[wire]
         numbers = np.ascontiguousarray(frame.payload, dtype)
         (k, count), body = numbers.shape, numbers.data
-    told = (frame.round, frame.saved, frame.stop, frame.converged_hops)
+    progress = (frame.round, frame.saved, frame.stop, frame.converged_hops)
     ends = (frame.sender, frame.receiver)
     return b"".join(
-        (HEADER.pack(MAGIC, VERSION, frame.kind, code, k, 0, *told, *ends, count), body)
+        (HEADER.pack(MAGIC, VERSION, frame.kind, code, k, 0, *progress, *ends, count), body)
     )
 
 

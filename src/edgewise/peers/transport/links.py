@@ -36,7 +36,7 @@ class Mismatch(Exception):
     """A neighbour is set up differently."""
 
 
-class Stream(NamedTuple):
+class ByteStream(NamedTuple):
     """Whoever of the two dialled."""
 
     read: Callable[[], Awaitable[Any]]
@@ -110,7 +110,7 @@ class Link:
         self.farewell = frame
         self.work.set()
 
-    async def send_messages(self, stream: Stream) -> None:
+    async def send_messages(self, stream: ByteStream) -> None:
         codec = None if self.format.bits is None else DeltaCodec(self.format)
         while True:
             data = self.next_message(codec)
@@ -125,7 +125,7 @@ class Link:
                 self.work.clear()
                 await self.work.wait()
 
-    async def send(self, stream: Stream, data: bytes) -> None:
+    async def send(self, stream: ByteStream, data: bytes) -> None:
         await stream.write(data)  # waits while the neighbour is slow to read
         self.bytes_sent += len(data)
 
@@ -148,7 +148,7 @@ class Link:
 
     # --- to receive ------------------------------------------------------------------------------
 
-    async def receive_messages(self, stream: Stream) -> None:
+    async def receive_messages(self, stream: ByteStream) -> None:
         codec = None if self.format.bits is None else DeltaCodec(self.format)
         while True:
             data = await stream.read()
@@ -215,7 +215,7 @@ class Link:
 
     # --- a stream --------------------------------------------------------------------------------
 
-    async def run(self, stream: Stream, peer: Greeter) -> None:
+    async def run(self, stream: ByteStream, peer: Greeter) -> None:
         """Until the stream ends; a newer one to the same neighbour ends this one."""
         self.close()
         closing = self.closing = asyncio.Event()
@@ -246,7 +246,7 @@ class Link:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def exchange_greetings(
-        self, stream: Stream, peer: Greeter, closing: asyncio.Event
+        self, stream: ByteStream, peer: Greeter, closing: asyncio.Event
     ) -> None:
         text = json.dumps(peer.greet(self)).encode()
         own = Frame(GREETING, sender=self.me, receiver=self.other, payload=text)
