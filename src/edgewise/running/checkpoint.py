@@ -8,19 +8,44 @@ import hashlib
 import re
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from edgewise.engines.base import Communicator, Executor
+from edgewise.engines.faults import Faults
 from edgewise.errors import CheckpointError
+from edgewise.graph.graph import Graph
+from edgewise.problem.problem import Problem
 from edgewise.running.checkpoint_file import CheckpointFile, write
-
-if TYPE_CHECKING:
-    from edgewise.running.run import Run
+from edgewise.running.evaluator import Evaluator
 
 INTERVAL = 10.0  # seconds between two writes, at least
+
+
+class Resumable(Protocol):
+    """A run, as far as it is saved and gone on with."""
+
+    problem: Problem
+    graph: Graph
+    faults: Faults | None
+    executor: Executor
+    communicator: Communicator
+    evaluator: Evaluator
+    method: Any
+    dtype: Any
+    carry: Any
+    round: int
+    seconds: float
+    rows: list[list[float]]
+    apart: list[np.ndarray]
+
+    @property
+    def is_root(self) -> bool: ...
+
+    def view(self) -> tuple[Any, Any]: ...
 
 
 class Checkpointer:
@@ -30,14 +55,14 @@ class Checkpointer:
         self.path = None if path is None else Path(path)
         self.fingerprint, self.last = fingerprint, time.monotonic()
 
-    def maybe_save(self, run: "Run") -> None:
+    def maybe_save(self, run: Resumable) -> None:
         if self.path is None:
             return
         due = run.is_root and time.monotonic() - self.last >= INTERVAL
         if run.communicator.agree(int(due)):
             self.save(run)
 
-    def save(self, run: "Run") -> None:
+    def save(self, run: Resumable) -> None:
         if self.path is None:
             return
         communicator, leaves = run.communicator, jax.tree.leaves(run.carry)
@@ -63,7 +88,7 @@ def part_of(path: Path, round: int, rank: int, ranks: int) -> Path:
     return path.with_name(f"{path.name}.{round}.{rank}-of-{ranks}")
 
 
-def load(path: str | Path, run: "Run", fingerprint: str) -> None:
+def load(path: str | Path, run: Resumable, fingerprint: str) -> None:
     """Put the run where the checkpoint left it."""
     path = Path(path)
     try:
@@ -86,7 +111,7 @@ def load(path: str | Path, run: "Run", fingerprint: str) -> None:
     run.round, run.seconds, run.rows, run.apart = head["round"], head["seconds"], rows, apart
 
 
-def read_carry(files: list[Path], run: "Run") -> Any:
+def read_carry(files: list[Path], run: Resumable) -> Any:
     """A carry of the run's own nodes, from files that hold some nodes each."""
     own, every = run.executor.nodes, np.arange(run.graph.nodes)
     paths, tree = jax.tree_util.tree_flatten_with_path(run.carry)
@@ -110,7 +135,7 @@ def read_carry(files: list[Path], run: "Run") -> Any:
     return jax.tree.unflatten(tree, [jnp.array(a, copy=True) for a in leaves])
 
 
-def rows_per_node(path: Any, length: int, nodes: np.ndarray, run: "Run") -> np.ndarray:
+def rows_per_node(path: Any, length: int, nodes: np.ndarray, run: Resumable) -> np.ndarray:
     """(V,) rows that a node has of an array: one; or, in an estimator's memory, one per sample; or
     one per edge. Where two of these agree in number they agree node by node, as none is zero."""
     if length == len(nodes):
@@ -144,7 +169,7 @@ def require_writable(path: str | Path) -> None:
         ) from problem
 
 
-def fingerprint(run: "Run") -> str:
+def fingerprint(run: Resumable) -> str:
     """A digest of everything that decides how the run goes on: the method and the network, where
     it starts, and, for data, loss and penalty, what they say at a probe point, to seven digits."""
     digest, executor = hashlib.sha256(), run.executor
