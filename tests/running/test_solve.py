@@ -17,7 +17,7 @@ import edgewise as ew
 from edgewise import errors
 from edgewise.methods.catalogue import make
 from edgewise.methods.knowledge import whole_network
-from edgewise.running import checkpoint
+from edgewise.running import checkpoint, checkpoint_file
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((60, 4))
@@ -142,9 +142,7 @@ def test_a_run_killed_midway_resumes_to_the_identical_result(tmp_path):
         time.sleep(0.05)
     victim.kill()
     victim.wait()
-    with np.load(path) as file:
-        done = int(str(file["head"]).split('"round": ')[1].split(",")[0])
-    goal = done + 50
+    goal = checkpoint_file.read(path)[0]["round"] + 50
     assert run(path, goal, tmp_path / "resumed.npy").wait() == 0
     assert run("", goal, tmp_path / "whole.npy").wait() == 0
     assert np.array_equal(np.load(tmp_path / "resumed.npy"), np.load(tmp_path / "whole.npy"))

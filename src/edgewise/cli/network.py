@@ -227,7 +227,7 @@ def describe(network: "Mesh", config: "PeerConfig") -> dict[str, Any]:
 
 
 def expires(config: "PeerConfig") -> str:
-    from edgewise.peers.transport import certificates
+    from edgewise.peers.config import certificates
 
     return certificates.expiry(config.certificate.read_bytes()).isoformat()
 

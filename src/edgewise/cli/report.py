@@ -49,7 +49,9 @@ def report(o: ReportOptions) -> None:
     others = [run for run in saved if run.config["command"] not in ("solve", "trace")]
     solves = [run for run in saved if run not in others]
     if not solves:
-        raise InputError("no runs of `edgewise solve` are given: name their folders, as out/*")
+        raise InputError("no runs of `edgewise solve` or peers are given: name folders, as out/*")
+    for column in (o.x, o.y):
+        require_known(solves, column)
     rows = [summarise(run) for run in solves]
     table = Table(title="runs")
     for name in ("run", "method", "converged", *NUMBERS):
@@ -72,14 +74,27 @@ def report(o: ReportOptions) -> None:
 
 
 def is_run(path: Path) -> bool:
-    return (path / runs.CONFIG).exists() or path.suffix in TRACES or not path.exists()
+    known = (path / runs.CONFIG).exists() or path.suffix in TRACES or is_peer(path)
+    return known or not path.exists()
+
+
+def is_peer(path: Path) -> bool:
+    """Whether it is the folder that `edgewise node` keeps."""
+    return all((path / name).exists() for name in ("status.json", "trace.csv"))
 
 
 def load(name: str) -> Saved:
-    """A run's folder, or a trace alone, which knows of no more than its numbers."""
+    """The folder of a run or a peer, or a trace alone, which knows of no more than its numbers."""
     path = Path(name)
+    if is_peer(path):
+        config = {"command": "trace", "method": str(path)}
+        return load_trace(path / "trace.csv")._replace(folder=path, config=config)
     if path.suffix not in TRACES or path.is_dir():
         return runs.load_run(path)
+    return load_trace(path)
+
+
+def load_trace(path: Path) -> Saved:
     try:
         trace = Trace.load(path)
     except FileNotFoundError:
@@ -91,6 +106,16 @@ def load(name: str) -> Saved:
     method = trace.meta.get("method", str(path.with_suffix("")))
     last = {column: float(trace[column][-1]) for column in COLUMNS} if len(trace) else {}
     return Saved(path, {"command": "trace", "method": method}, last, trace)
+
+
+def require_known(saved: Sequence[Saved], column: str) -> None:
+    """Raises InputError where there would be nothing to draw."""
+    traces = [run.trace for run in saved if run.trace is not None]
+    if traces and not any(np.isfinite(trace[column]).any() for trace in traces):
+        raise InputError(
+            f"none of these knows its {column}: a peer cannot, and a run needs a reference; give "
+            "--y residual"
+        )
 
 
 def summarise(run: Saved) -> dict[str, object]:

@@ -152,7 +152,7 @@ def facts(peer: PeerView) -> Table:
 
 def neighbours(status: Status) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in "neighbour", "", "behind", "silent", "sent", "heard", "reconnects", "garbage":
+    for column in "neighbour", "", "behind", "silent", "sent", "heard", "reconnects", "errors":
         table.add_column(column, justify="left" if column in ("neighbour", "") else "right")
     for other, one in status["neighbours"].items():
         state = "connected" if one.get("connected") else "away"
@@ -167,7 +167,7 @@ def neighbours(status: Status) -> Table:
             size(one.get("bytes_sent")),
             size(one.get("bytes_heard")),
             str(max(one.get("streams", 0) - 1, 0)),
-            str(one.get("garbage", 0)),
+            str(one.get("protocol_errors", 0)),
         )
     return table
 

@@ -16,6 +16,7 @@ LABELS = {  # of a trace's columns
     "consensus": "disagreement between nodes",
     "residual": "optimality residual",
     "function_values": "function values per node",
+    "objective": "objective",
 }
 FAR = 1e30  # a number that an axis has no room for, of a run that diverged
 

@@ -6,7 +6,7 @@ trace.npz, .csv every recorded round
 model.npz       x, X, duals, and the classes where there are some
 model.json      the model as scikit-learn has it: `load_model(folder)`
 plot.png        the peers and how they came to agree
-checkpoint.npz  the state, to go on from
+checkpoint.bin  the state, to go on from
 log.txt         what was said, and when
 """
 
@@ -27,7 +27,7 @@ from edgewise.problem.problem import Problem
 from edgewise.running.result import Result
 from edgewise.running.trace import Trace
 
-CONFIG, RESULT, MODEL, CHECKPOINT = "run.toml", "result.json", "model.json", "checkpoint.npz"
+CONFIG, RESULT, MODEL, CHECKPOINT = "run.toml", "result.json", "model.json", "checkpoint.bin"
 ESTIMATORS = {
     Logistic: "LogisticRegression",
     Multinomial: "LogisticRegression",

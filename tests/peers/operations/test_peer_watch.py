@@ -31,7 +31,7 @@ NEIGHBOUR = {
     "connected": True,
     "silent_seconds": 0.25,
     "streams": 3,
-    "garbage": 4,
+    "protocol_errors": 4,
     "bytes_sent": 2_000_000,
     "bytes_heard": 1_000_000,
     "behind": 17,

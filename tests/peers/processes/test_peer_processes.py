@@ -19,7 +19,8 @@ from uneven import problem_of
 import edgewise as ew
 from edgewise.methods.catalogue import make
 from edgewise.peers.config.peer_config import Fit
-from edgewise.peers.node.stepper import Local, Pair, facts_of
+from edgewise.peers.node.stepper import Stepper, facts_of
+from edgewise.peers.transport.edge_facts import EdgeFacts
 
 BLACK_HOLE = 6.0  # seconds
 GRAPH = ew.Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])
@@ -58,8 +59,8 @@ def test_one_node_at_a_time_is_the_simulator(name, eta):
         facts = [facts_of(part, int(graph.degrees[i])) for i, part in enumerate(own)]
         around = [graph.neighbours(i).tolist() for i in range(6)]
         peers = [
-            Local(own[i], i, make(name, eta), 0, np.dtype(float), facts[i]).among(
-                [Pair(facts[i], facts[j]) for j in around[i]]
+            Stepper(own[i], i, make(name, eta), 0, np.dtype(float), facts[i]).among(
+                [EdgeFacts(facts[i], facts[j]) for j in around[i]]
             )
             for i in range(6)
         ]
@@ -108,7 +109,7 @@ def test_all_stop_at_the_same_round_when_all_are_below_the_tolerance(undisturbed
     models, rounds = undisturbed
     assert len(set(rounds)) == 1
     assert rounds[0] < FIT.rounds
-    assert rounds[0] % 10 == 4  # V after a look: calm is counted with a new residual alone
+    assert rounds[0] % 10 == 4  # V after a look: hops are counted with a new residual alone
     assert np.abs(models - ew.reference(penalised(4)).x).max() < 1e-6
 
 
