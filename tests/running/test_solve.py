@@ -98,6 +98,9 @@ def test_divergence_is_said_with_a_step_that_works():
     assert suggested == pytest.approx(30.0 / 4, rel=1e-2)
 
 
+@pytest.mark.quick_if(
+    lambda name, form: form == ("edge" if name in ("svr-pd-es", "sk-pd", "spd") else "node")
+)
 @pytest.mark.parametrize("name", ["saga-pd", "svr-pd-es", "lsvr-pd", "asvr-pd", "sk-pd", "spd"])
 @pytest.mark.parametrize("form", ["node", "edge"])
 def test_a_resumed_run_is_identical(tmp_path, name, form):
