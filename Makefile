@@ -1,10 +1,10 @@
-# make demo | test | soak | check | docs | bench | clean: each sets up .venv by itself
+# make demo | test | test-all | soak | check | docs | bench | clean: each sets up .venv by itself
 PYTHON ?= python3
 BIN := .venv/bin
 # the stamp, not the folder: a set-up that was cut short is done again
 READY := .venv/.ready
 
-.PHONY: demo test soak check docs format bench clean
+.PHONY: demo test test-all soak check docs format bench clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Edgewise needs Python 3.11 or newer: make PYTHON=python3.11")'
@@ -20,8 +20,14 @@ check: $(READY)
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
+# at most 8 minutes on two cores: one of each kind, compiled without optimisations
 test: check
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --durations 10
+
+# everything but the soak, compiled as users' runs are
+test-all: check
+	@echo "this takes about an hour on two cores"
+	EDGEWISE_TESTS=optimised $(BIN)/python -m pytest -m 'not soak' --numprocesses auto --dist loadfile --durations 10
 
 # what takes too long for every day: large messages, long runs of real peers, bad networks
 soak: $(READY)

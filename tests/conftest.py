@@ -19,6 +19,7 @@ else:
 
 import jax
 import pytest
+from drawings import keep_figures
 from end_with_parent import end_with_parent
 
 from edgewise.backend import programs
@@ -55,6 +56,12 @@ def pytest_collection_modifyitems(items):
         for mark in item.iter_markers("quick_if"):
             if not mark.args[0](**item.callspec.params):
                 item.add_marker("exhaustive")
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """{file name: figure} of the pictures that the test saves."""
+    return keep_figures(monkeypatch)
 
 
 @pytest.fixture(scope="module", autouse=True)
