@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 
 import edgewise as ew
 from edgewise.backend.random_bits import draw_bits
-from edgewise.engines.faulty_simulator import FaultySimulator
+from edgewise.engines.faulty_executor import FaultyExecutor
 from edgewise.methods.catalogue import make
 
 V, n, RIDGE, L1 = 6, 4, 0.1, 0.02
@@ -46,7 +46,7 @@ def simulator(faults, method="saga-pd", dtype="float64"):
     chosen = make(method)
     if not chosen.heals:
         chosen = ew.PrimalDual(chosen.gradient, form="edge")
-    made = FaultySimulator(problem(), GRAPH, chosen, 0, np.dtype(dtype), faults)
+    made = FaultyExecutor(problem(), GRAPH, chosen, 0, np.dtype(dtype), faults)
     return made, made.start(made.origin(), None)
 
 
@@ -61,7 +61,7 @@ def simulator(faults, method="saga-pd", dtype="float64"):
         {"wipe": [(2, 7), (5, 11)], "down": (*LINK, 3, 9)},
         {"leave": (1, 5), "join": [(3, 8), (1, 19)]},
     ],
-    ids=["alone", "spells", "wipe and down", "leave and join"],
+    ids=["alone", "bursts and naps", "wipe and down", "leave and join"],
 )
 def test_iterates_are_those_of_a_plain_mailbox(given):
     faults, rounds = ew.Faults(drop=0.3, awake=0.6, delay=3, **given), 30
@@ -123,7 +123,7 @@ def spans(off):
 def test_loss_and_sleep_are_as_asked(faults, loss, burst, sleep, nap):
     with jax.enable_x64(True):
         made, carry = simulator(ew.Faults(delay=3, **faults), "pd")
-        edge_luck, node_luck = made.arguments(carry, 0, 20_000)[5]
+        edge_bits, node_bits = made.arguments(carry, 0, 20_000)[5]
         net, mail = made.network, carry[2]
 
         def play(was, now):
@@ -131,7 +131,7 @@ def test_loss_and_sleep_are_as_asked(faults, loss, burst, sleep, nap):
             asleep = net.chances.sleep.off(was[1], now[1][0])
             return (cut, asleep), (cut, asleep)
 
-        cut, asleep = jax.lax.scan(play, (mail.cut, mail.asleep), (edge_luck, node_luck))[1]
+        cut, asleep = jax.lax.scan(play, (mail.cut, mail.asleep), (edge_bits, node_bits))[1]
         for t in range(12):  # the network does just that
             carry, _ = made.advance(carry, t, 1)
             assert np.array_equal(carry[2].cut, cut[t])
@@ -238,7 +238,7 @@ def test_a_wiped_node_forgets_all_but_its_counts(method):
         made, first = simulator(ew.Faults(**BUSY, wipe=(who, at)), method)
         begun = jax.tree.map(np.asarray, first)
         before, _ = made.advance(first, 0, at)
-        made.clear(at)
+        made.set_network(at)
         after = jax.tree.map(np.asarray, made.apply_events(before, at, 1))
         before = jax.tree.map(np.asarray, before)
     own = np.repeat(np.arange(V), COUNTS) == who

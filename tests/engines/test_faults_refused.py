@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import edgewise as ew
-from edgewise.engines.faults import weatherproof
+from edgewise.engines.faults import under_faults
 from edgewise.errors import FaultWarning, GraphError, MethodError
 from edgewise.methods.catalogue import make
 
@@ -86,18 +86,18 @@ def test_other_things_than_faults_are_refused():
 @pytest.mark.parametrize("given", [{"drop": 0.1}, {"awake": 0.5}, {"wipe": (1, 3)}, {"keep": 0.1}])
 def test_methods_that_do_not_heal_say_so(given):
     with pytest.warns(FaultWarning, match="EXTRA does not heal"):
-        weatherproof(make("pg-extra"), ew.Faults(**given), PROBLEM, GRAPH)
+        under_faults(make("pg-extra"), ew.Faults(**given), PROBLEM, GRAPH)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        weatherproof(make("pg-extra"), ew.Faults(), PROBLEM, GRAPH)
+        under_faults(make("pg-extra"), ew.Faults(), PROBLEM, GRAPH)
         for method in ("saga-pd", "pdmm"):
-            assert weatherproof(make(method), ew.Faults(**given), PROBLEM, GRAPH).heals
+            assert under_faults(make(method), ew.Faults(**given), PROBLEM, GRAPH).heals
 
 
 @pytest.mark.parametrize("method", ["saga-pd", "pdmm", "nids"])
 def test_nobody_is_exact_without_feedback(method):
     with pytest.warns(FaultWarning, match="every method away from the optimum"):
-        weatherproof(make(method), ew.Faults(bits=8, feedback=False), PROBLEM, GRAPH)
+        under_faults(make(method), ew.Faults(bits=8, feedback=False), PROBLEM, GRAPH)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        weatherproof(make(method), ew.Faults(bits=8), PROBLEM, GRAPH)
+        under_faults(make(method), ew.Faults(bits=8), PROBLEM, GRAPH)

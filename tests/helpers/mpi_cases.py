@@ -160,7 +160,7 @@ def seen(result):
 
 def alike(engine, case, result):
     """Whether ranks came to the same, and those after the first have their own rows of X."""
-    share, _ = engine.part(case.problem, case.graph)
+    placement, _ = engine.place(case.problem, case.graph)
     every = engine.comm.gather((seen(result), result.message, result.X, result.duals))
     if engine.rank:
         return True
@@ -171,7 +171,7 @@ def alike(engine, case, result):
         for k in ours[0]
     )
     return shared and all(
-        np.array_equal(every[r][k], ours[k][share.everybody[r]])
+        np.array_equal(every[r][k], ours[k][placement.nodes[r]])
         for r in range(1, engine.ranks)
         for k in (2, 3)
     )

@@ -72,10 +72,10 @@ def test_cells_are_the_runs_that_they_stand_for(name):
     X0 = np.random.default_rng(0).standard_normal((V, N))
     with jax.enable_x64(True):
         sweep = Sweep(problem(), GRAPH, cells, seed, DOUBLE)
-        sweep.room = 7  # stretches of their own random bits
+        sweep.executor.steps_at_once = 7  # stretches of their own random bits
         sweep.start(X0)
         assert sweep.form.branching is SWEPT[name]
-        sweep.advance(rounds // sweep.phases)
+        sweep.advance(rounds // sweep.phases * sweep.phases)
         assert sweep.round == rounds // sweep.phases * sweep.phases
         calls, apart = sweep.calls(), []
         for k, cell in enumerate(cells):
@@ -99,7 +99,7 @@ def test_what_cells_have_in_common_is_computed_once():
         for name in ("saga-pd", "lsvr-pd", "svr-pd", "pd"):
             sweep = Sweep(problem(), GRAPH, versions(name), 0, DOUBLE)
             sweep.start(np.zeros((V, N)))
-            sweep.advance(5)
+            sweep.advance(5 * sweep.phases)
             assert sweep.carry[0].memory.calls.shape == (V,), name
             assert sweep.carry[0].X.shape == (3, V, N), name
 
@@ -109,7 +109,7 @@ def test_divergences_are_those_of_a_trace():
     with jax.enable_x64(True):
         sweep = Sweep(problem(), GRAPH, cells, 0, DOUBLE)
         sweep.start(np.zeros((V, N)))
-        sweep.advance(40)
+        sweep.advance(40 * sweep.phases)
         got = sweep.divergences(target_of(star()))
     for value, cell in zip(got, cells, strict=True):
         run = ew.solve(problem(), GRAPH, cell, rounds=40, record_every=40, reference=star())

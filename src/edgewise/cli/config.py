@@ -9,7 +9,7 @@ import typer
 from edgewise.cli import completion as names
 from edgewise.cli.shell import failing
 from edgewise.errors import InputError, UnknownName
-from edgewise.running import run_folders as runs
+from edgewise.fileio import read_toml
 
 ABOUT = ("command", "version")  # what a saved configuration says of itself
 ABOUT_THIS_CALL = ("config", "json", "debug", "out", "save", "progress", "resume")
@@ -20,15 +20,17 @@ def read_config(context: typer.Context, path: str | None) -> str | None:
     """Have the file's values stand in for options that are not given."""
     if path is not None:
         with failing(debug=False):
-            stand_in(context, runs.read_toml(path), path)
+            stand_in(context, read_toml(path), path)
     return path
 
 
 def read_run(context: typer.Context, folder: str | None) -> str | None:
     """The same with the configuration that a run's folder holds."""
     if folder is not None:
+        from edgewise.running import run_folders
+
         with failing(debug=False):
-            given = runs.read_config(folder)
+            given = run_folders.read_config(folder)
             if given["command"] != "solve":
                 raise InputError(f"{folder} is of `{given['command']}`: only solves are resumed")
             stand_in(context, given, folder)
@@ -39,7 +41,7 @@ def stand_in(context: typer.Context, given: dict[str, Any], source: str) -> None
     if context.default_map:
         raise InputError("give --config or --resume, not both: a run has its own configuration")
     here = {p.name: p for p in context.command.params}
-    known = known_options()
+    known = sorted(known_options(context.find_root().command))
     values: dict[str, Any] = {}
     for key, value in given.items():
         name = key.replace("-", "_")
@@ -54,11 +56,11 @@ def stand_in(context: typer.Context, given: dict[str, Any], source: str) -> None
     context.default_map = values
 
 
-def known_options() -> list[str]:
-    """Of any command: one file may serve several."""
-    from edgewise.cli.options import COMMANDS
-
-    return sorted({f.name for options in COMMANDS for f in fields(options)} - {"config"})
+def known_options(command: Any) -> set[str]:
+    """Of any command of the program: one file may serve several."""
+    if hasattr(command, "commands"):
+        return {name for one in command.commands.values() for name in known_options(one)}
+    return {p.name for p in command.params} - {"config"}
 
 
 def as_typed(value: Any, several: bool) -> Any:

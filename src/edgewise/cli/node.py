@@ -6,7 +6,7 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from edgewise.cli.network_options import NodeOptions
-from edgewise.cli.network_status import show
+from edgewise.cli.peer_status import show
 from edgewise.cli.shell import output, print_json
 from edgewise.cli.watch import LINES, on_a_terminal, require_no_json, watch, watching
 from edgewise.errors import InputError
@@ -19,11 +19,6 @@ log = logging.getLogger("edgewise.peers")
 
 
 def node(o: NodeOptions) -> None:
-    """Run one peer: it waits for its neighbours, fits with them, and keeps its model and trace.
-
-    Start it again with the same command after a crash: it goes on from its checkpoint. --status
-    and --watch without --shard look at one that runs on this machine, and leave it alone.
-    """
     from edgewise.peers.config.peer_config import load, read
 
     if o.watch:

@@ -9,13 +9,13 @@ import numpy as np
 from rich.table import Table
 
 import edgewise as ew
-from edgewise.cli import parts
-from edgewise.cli.groups import Task, Weather
+from edgewise.cli.inputs import make_graph
+from edgewise.cli.option_groups import FaultOptions, ProblemOptions
 from edgewise.cli.options import ReportOptions, SolveOptions
 from edgewise.cli.shell import output, print_json
 from edgewise.errors import EdgewiseError, InputError, UnknownName
 from edgewise.plotting.page import PageRun, write_page
-from edgewise.plotting.pictures import plot_runs
+from edgewise.plotting.runs import plot_runs
 from edgewise.running import run_folders as runs
 from edgewise.running.run_folders import Saved
 from edgewise.running.trace import COLUMNS, Trace
@@ -27,13 +27,13 @@ PAGES = (".html",)
 PLOTS = (".png", ".pdf", ".svg")
 DEFAULTS = {f.name: f.default for f in fields(SolveOptions)}
 # A seed alone makes no other setting: runs that differ in it are repetitions.
-OF_A_SETTING = {f.name for kind in (Task, Weather) for f in fields(kind)} - {"seed", "fault_seed"}
+OF_A_SETTING = {f.name for group in (ProblemOptions, FaultOptions) for f in fields(group)}
+OF_A_SETTING -= {"seed", "fault_seed"}
 NAMED_ANYWAY = ("command", "method")
 ALWAYS_TOLD = ("version", "data", "shards", "nodes", "graph", "loss", "seed")
 
 
 def report(o: ReportOptions) -> None:
-    """A table of saved runs, and a page or a plot of them together."""
     for column in (o.x, o.y):
         if column not in COLUMNS:
             raise UnknownName("trace column", column, COLUMNS)
@@ -65,7 +65,7 @@ def report(o: ReportOptions) -> None:
         console.print(f"no runs, left out: {', '.join(others_there)}", highlight=False)
     for run in others:
         console.print(f"{run.folder} is of `{run.config['command']}`: left out")
-    path = (draw_page if kind == "page" else plot_runs)(solves, o.x, o.y, o.out)
+    path = (draw_page if kind == "page" else draw_plot)(solves, o.x, o.y, o.out)
     console.print(f"{kind}: {path}", highlight=False, soft_wrap=True)
     if o.json:
         print_json({"command": "report", "runs": rows, kind: str(path)})
@@ -110,6 +110,11 @@ def spelt(name: str, number: object) -> str:
     if not isinstance(number, int | float) or not np.isfinite(number):
         return ""
     return f"{number:.1e}" if name in ("bregman", "residual") else short(number, name)
+
+
+def draw_plot(solves: list[Saved], x: str, y: str, path: str | Path) -> Path:
+    named = [(f"{run.config.get('method', '')} ({run.folder.name})", run.trace) for run in solves]
+    return plot_runs([(name, trace) for name, trace in named if trace is not None], x, y, path)
 
 
 # --- the page -------------------------------------------------------------------------------------
@@ -203,7 +208,7 @@ def graph_of(run: Saved) -> ew.Graph | None:
     try:
         options = SolveOptions(**{k: v for k, v in run.config.items() if k in DEFAULTS})
         nodes, edges = (int((run.result or {})[k]) for k in ("nodes", "edges"))
-        graph = parts.graph(options, nodes, options.seed)
+        graph = make_graph(options, nodes)
     except (EdgewiseError, OSError, KeyError, TypeError):  # a trace, or a graph's file that is gone
         return None
     return graph if graph.edge_count == edges else None

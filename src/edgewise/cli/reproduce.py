@@ -20,10 +20,6 @@ MOST_JOBS = 8
 
 
 def reproduce(o: ReproduceOptions) -> None:
-    """Run an experiment of the paper, draw it, and say which of its claims hold.
-
-    What is there already in the folder is not run again: an interrupted call can be repeated.
-    """
     console = output(o)
     if o.list or not (o.experiments or o.all):
         listing = Table("name", "what", "in the paper", box=box.SIMPLE_HEAD)

@@ -15,7 +15,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import fields
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
-import numpy as np
 import typer
 from rich.console import Console
 
@@ -160,6 +159,8 @@ def print_json(value: Any) -> None:
 
 def plain(value: Any) -> Any:
     """What JSON can hold: null for what is no number."""
+    import numpy as np
+
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, np.ndarray | list | tuple):

@@ -7,7 +7,6 @@ from edgewise.data import read_manifest, write_shards
 
 
 def split(o: SplitOptions) -> None:
-    """Deal a data set out to nodes, one file each, and a manifest of sizes and checksums."""
     shards, preprocessing = split_samples(o)
     about = {"data": o.data, "how": o.how, "alpha": o.alpha, "preprocessing": preprocessing}
     folder = write_shards(o.out, shards, about)

@@ -14,8 +14,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from edgewise.cli.network_status import UNDER_WAY, Status, number, status_of, table_of, there
-from edgewise.cli.peer_view import Look, curve
+from edgewise.cli.peer_status import UNDER_WAY, Status, number, status_of, table_of, there
+from edgewise.cli.peer_view import PeerView, curve
 from edgewise.errors import InputError
 
 if TYPE_CHECKING:
@@ -62,8 +62,8 @@ def on_a_terminal() -> bool:
 
 def watch(config: "PeerConfig") -> None:
     """A peer that another process runs, from its files alone."""
-    look, console = Look(config), Console()
-    if look.said["state"] == "not started":
+    peer, console = PeerView(config), Console()
+    if peer.status["state"] == "not started":
         raise InputError(
             f"peer {config.id} has not been started, there is no {config.out}/status.json: "
             "--watch with --shard FILE runs it"
@@ -71,13 +71,13 @@ def watch(config: "PeerConfig") -> None:
 
     def over(seconds: float) -> bool:
         until = time.monotonic() + seconds
-        while look.under_way and time.monotonic() < until:
+        while peer.under_way and time.monotonic() < until:
             time.sleep(MOMENT)
-            look.again()
-        return not look.under_way
+            peer.refresh()
+        return not peer.under_way
 
     try:
-        follow(console, lambda: view(look), lambda: line(look), over)
+        follow(console, lambda: view(peer), lambda: line(peer), over)
     except KeyboardInterrupt:
         console.print(f"peer {config.id} goes on, unwatched")
 
@@ -85,14 +85,14 @@ def watch(config: "PeerConfig") -> None:
 @contextmanager
 def watching(config: "PeerConfig", pid: int, lines: Sequence[str]) -> Iterator[None]:
     """A view of the peer that runs in the block; signals and the fit need the main thread."""
-    look, ended = Look(config, pid), threading.Event()
+    peer, ended = PeerView(config, pid), threading.Event()
 
-    def again() -> Look:
-        look.again()
-        return look
+    def refreshed() -> PeerView:
+        peer.refresh()
+        return peer
 
     def keep_showing() -> None:
-        follow(Console(), lambda: view(again(), lines), lambda: line(again()), ended.wait)
+        follow(Console(), lambda: view(refreshed(), lines), lambda: line(refreshed()), ended.wait)
 
     thread = threading.Thread(target=keep_showing, daemon=True)
     thread.start()
@@ -103,12 +103,12 @@ def watching(config: "PeerConfig", pid: int, lines: Sequence[str]) -> Iterator[N
         thread.join()
 
 
-def line(look: Look) -> str:
-    said, fit = look.said, look.config.fit
+def line(peer: PeerView) -> str:
+    said, fit = peer.status, peer.config.fit
     parts = [
         f"peer {said['peer']}: {said['state']}",
         f"round {said.get('rounds', 0):,.0f} of {fit.rounds:,}",
-        f"{look.per_second('rounds'):,.1f} a second",
+        f"{peer.per_second('rounds'):,.1f} a second",
     ]
     if said.get("residual") is not None:
         parts.append(f"residual {said['residual']:.2e}")
@@ -117,29 +117,29 @@ def line(look: Look) -> str:
     return ", ".join([*parts, f"{size(said.get('bytes_sent'))} sent"])
 
 
-def view(look: Look, lines: Sequence[str] = ()) -> RenderableType:
-    title = f"peer {look.config.id} of {look.config.mesh}"
-    parts: list[RenderableType] = [Panel(facts(look), title=title, title_align="left")]
-    if look.said.get("neighbours"):
-        parts.append(neighbours(look.said))
+def view(peer: PeerView, lines: Sequence[str] = ()) -> RenderableType:
+    title = f"peer {peer.config.id} of {peer.config.mesh}"
+    parts: list[RenderableType] = [Panel(facts(peer), title=title, title_align="left")]
+    if peer.status.get("neighbours"):
+        parts.append(neighbours(peer.status))
     if lines:
         text = Text("\n".join(list(lines)[-LINES:]), overflow="ellipsis", no_wrap=True)
         parts.append(Panel(text, title="log", title_align="left"))
     return Group(*parts)
 
 
-def facts(look: Look) -> Table:
-    said, fit = look.said, look.config.fit
-    at_a_peer = None if fit.tol is None else fit.tol / np.sqrt(look.config.nodes)
+def facts(peer: PeerView) -> Table:
+    said, fit = peer.status, peer.config.fit
+    at_a_peer = None if fit.tol is None else fit.tol / np.sqrt(peer.config.nodes)
     goal = "" if at_a_peer is None else f"   stops at {at_a_peer:.2e} (tol {fit.tol:g} for all)"
-    speeds = look.per_second("rounds"), look.per_second("bytes_sent")
+    speeds = peer.per_second("rounds"), peer.per_second("bytes_sent")
     grid = Table.grid(padding=(0, 2))
     for name, value in {
         "state": said["state"],
         "round": f"{said.get('rounds', 0):,.0f} of {fit.rounds:,}   {speeds[0]:,.1f} a second",
         "seconds": number(said.get("seconds"), ",.1f"),
         "residual": number(said.get("residual")) + goal,
-        "": curve(look.trace.points, 60),
+        "": curve(peer.trace.points, 60),
         "objective": number(said.get("objective"), ".10g"),
         "oracle calls": number(said.get("oracle_calls"), ",.0f"),
         "sent": f"{size(said.get('bytes_sent'))}   {size(speeds[1])} a second",

@@ -18,6 +18,7 @@ from edgewise.data.readers import read_npz
 from edgewise.data.shards import Array, Matrix, Shards, aligned_empty, as_counts, as_matrix
 from edgewise.data.splitting import MOST_CLASSES
 from edgewise.errors import DataError
+from edgewise.fileio import write_json
 
 MANIFEST = "manifest.json"
 FORMAT = {"format": "edgewise-shards", "version": 1}
@@ -56,7 +57,7 @@ def write_shards(
         "about": dict(about or {}),
         "shards": files,
     }
-    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
+    write_json(folder / MANIFEST, manifest)
     return folder
 
 

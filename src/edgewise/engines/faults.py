@@ -2,13 +2,14 @@
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from edgewise.errors import FaultWarning, GraphError, MethodError, whole_number
 from edgewise.graph.graph import Graph
+from edgewise.methods.contract import Method
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +150,7 @@ class Faults:
         return present
 
 
-def weatherproof(method: Any, faults: Any, problem: Any, graph: Graph) -> Any:
+def under_faults(method: Method, faults: Any, problem: Any, graph: Graph) -> Method:
     """The method as it runs under faults: a primal-dual one in edge form. Warns of one that will
     not be exact."""
     if not isinstance(faults, Faults):
@@ -157,12 +158,11 @@ def weatherproof(method: Any, faults: Any, problem: Any, graph: Graph) -> Any:
     if problem.stream is not None:
         raise MethodError("faults are for a finite set of samples, this problem has a stream")
     faults.fit(graph)
-    if getattr(method, "form", None) == "node":
-        method = replace(method, form="edge")
+    method = method.healing()
     if faults.compresses and not faults.feedback:
         told = "without feedback compressed messages keep every method away from the optimum"
         warnings.warn(told, FaultWarning, stacklevel=3)
-    elif faults.harms and not getattr(method, "heals", False):
+    elif faults.harms and not method.heals:
         warnings.warn(
             f"{type(method).__name__} does not heal: under these faults it ends away from the "
             "optimum, or diverges; the primal-dual methods (saga-pd, pdmm, ...) stay exact",

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgewise.running.trace import Trace
+from edgewise.plotting.axes import Columns
 from edgewise.study.curves import Curve
 
 
 class Curves:
     """The runs of one setting, by method."""
 
-    def __init__(self, traces: Mapping[str, Trace]) -> None:
+    def __init__(self, traces: Mapping[str, Columns]) -> None:
         self.traces = traces
 
     def __contains__(self, method: str) -> bool:

@@ -19,8 +19,8 @@ from edgewise.experiments.claims import amount
 from edgewise.experiments.complexity_runs import FEATURES, ROWS, SHORT, Case, graph_of, measured
 from edgewise.experiments.experiment import Job, Outcome, Verdict
 from edgewise.experiments.work import kept
+from edgewise.plotting.axes import new_axes
 from edgewise.plotting.page import PageRun
-from edgewise.plotting.plots import new_axes
 from edgewise.running.trace import Trace
 
 STEPS = "theory steps"

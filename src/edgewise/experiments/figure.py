@@ -25,7 +25,9 @@ from edgewise.experiments.experiment import (
 )
 from edgewise.experiments.lineup import LINEUP, oracle_budget
 from edgewise.experiments.work import kept, spread
+from edgewise.fileio import write_json
 from edgewise.graph.graph import Graph
+from edgewise.methods.contract import Method
 from edgewise.plotting.page import PageRun
 from edgewise.problem.problem import Problem
 from edgewise.running.solve import solve
@@ -129,8 +131,7 @@ class Figure:
             bench = Bench(self, there, {})
             for method, found in spread(missing, bench.tune, job, f"{self.name}, tuning"):
                 known[keys[method]] = found
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(json.dumps(known, indent=1))
+                write_json(path, known)
         return {m: known[key] for m, key in keys.items()}
 
 
@@ -196,7 +197,7 @@ class Bench:
         result.trace.meta["steps"] = self.steps(cell, result.method)
         return result.trace
 
-    def steps(self, cell: Cell, method: Any) -> dict[str, Any]:
+    def steps(self, cell: Cell, method: Method) -> dict[str, Any]:
         """What a table says of the cell's parameters."""
         if cell.setting == TUNED:
             return {f"{k} by rule, times": f for k, f in self.factors[cell.method].items()}

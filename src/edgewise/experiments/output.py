@@ -1,7 +1,6 @@
 """What an experiment leaves behind: CSV, PNG, PDF, a page, its verdicts, and how it was made."""
 
 import csv
-import json
 import os
 import platform
 from collections.abc import Iterator, Sequence
@@ -14,8 +13,9 @@ import numpy as np
 
 from edgewise import __version__
 from edgewise.experiments.experiment import Experiment, Job, Outcome, Verdict
+from edgewise.fileio import write_json
+from edgewise.plotting.axes import LABELS
 from edgewise.plotting.page import PageRun, write_page
-from edgewise.running.trace import LABELS
 
 COLUMNS = (
     "rounds",
@@ -41,7 +41,7 @@ def write(experiment: Experiment, job: Job, outcome: Outcome, seconds: float) ->
     write_page(at["html"], outcome.runs, experiment.title, about=about, graph=outcome.graph)
     at["json"] = job.folder / f"{experiment.name}.json"
     verdicts = [told(verdict) for verdict in outcome.verdicts]
-    at["json"].write_text(json.dumps({"about": about, "verdicts": verdicts}, indent=1))
+    write_json(at["json"], {"about": about, "verdicts": verdicts})
     return at
 
 

@@ -55,12 +55,6 @@ def spread(
             raise
 
 
-def save(trace: Trace, path: Path) -> None:
-    """Whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    trace.save(path.with_suffix(".part.npz")).replace(path)
-
-
 def load(path: Path, key: str) -> Trace | None:
     """The trace, if it is there and was made from the same."""
     if not path.exists():
@@ -84,6 +78,6 @@ def kept(
     if missing:
         for task, made in spread(missing, bench(missing), job, title):
             made.meta["key"] = key(task)
-            save(made, path(task))
+            made.save(path(task))
             found[task] = made
     return {task: trace for task, trace in found.items() if trace is not None}

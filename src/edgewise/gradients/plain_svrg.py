@@ -5,7 +5,7 @@ from jax import Array
 from edgewise.backend.pytree import pytree
 from edgewise.gradients.memory import Draw, Memory, Sampled, change, remember, retake, weighted
 from edgewise.problem.block import Block
-from edgewise.problem.smoothness import Smoothness
+from edgewise.problem.contract import Curvatures
 
 
 @pytree("batch", "length")
@@ -13,13 +13,15 @@ class PlainSVRG(Sampled):
     """Johnson, Zhang 2013, as in GT-SVRG: every `length` calls (default 2 K_i) the snapshot becomes
     the iterate itself, not a mean. Two calls per sample and step, K_i per epoch."""
 
+    compiled_as = "plain-svrg"
+
     batch: int = 1
     length: int | None = None
 
-    def auto_step(self, s: Smoothness) -> np.ndarray:
+    def auto_step(self, s: Curvatures) -> np.ndarray:
         return 1 / (3 * s.expected(self.batch))
 
-    def theory_step(self, s: Smoothness) -> np.ndarray:
+    def theory_step(self, s: Curvatures) -> np.ndarray:
         return 1 / (8 * s.sample)
 
     def init(self, p: Block, X: Array) -> Memory:

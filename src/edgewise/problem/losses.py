@@ -9,7 +9,7 @@ paper's experiments, and never touches an intercept.
 
 from collections.abc import Callable
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,7 @@ from jax import Array
 
 from edgewise.backend.pytree import pytree
 from edgewise.errors import DataError, ProblemError, whole_number
+from edgewise.problem.contract import Labels, LinearLoss, SampleLoss
 
 
 def require_not_negative(owner: object, **numbers: Any) -> None:
@@ -58,7 +59,7 @@ def numbers(y: np.ndarray, kind: str) -> tuple[np.ndarray, None]:
 class Linear:
     """What the generalised linear losses share."""
 
-    linear: ClassVar[bool] = True
+    linear: ClassVar[Literal[True]] = True
     outputs: int = 1
     ridge: Any
 
@@ -82,6 +83,8 @@ class Linear:
 class Logistic(Linear):
     """log(1 + exp(-y z)), labels -1 and 1 (any two labels are mapped, the larger one to 1)."""
 
+    compiled_as = "logistic"
+
     ridge: Any = 0.0
 
     def value(self, z: Array, y: Array) -> Array:
@@ -104,13 +107,15 @@ class Logistic(Linear):
     def curvature(self) -> float:
         return 0.25
 
-    def encode(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    def encode(self, y: np.ndarray) -> Labels:
         return two_classes(y, "Logistic")
 
 
 @pytree()
 class Squared(Linear):
     """(z - y)^2 / 2."""
+
+    compiled_as = "squared"
 
     ridge: Any = 0.0
 
@@ -126,13 +131,15 @@ class Squared(Linear):
     def curvature(self) -> float:
         return 1.0
 
-    def encode(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    def encode(self, y: np.ndarray) -> Labels:
         return numbers(y, "Squared")
 
 
 @pytree()
 class Huber(Linear):
     """r^2 / 2 where |r| <= delta, else delta |r| - delta^2 / 2, with r = z - y."""
+
+    compiled_as = "huber"
 
     delta: Any = 1.0
     ridge: Any = 0.0
@@ -152,13 +159,15 @@ class Huber(Linear):
     def curvature(self) -> float:
         return 1.0
 
-    def encode(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    def encode(self, y: np.ndarray) -> Labels:
         return numbers(y, "Huber")
 
 
 @pytree()
 class SmoothedHinge(Linear):
     """The hinge max(0, 1 - y z), its corner rounded by a parabola of the given width."""
+
+    compiled_as = "smoothed-hinge"
 
     width: Any = 0.5
     ridge: Any = 0.0
@@ -179,7 +188,7 @@ class SmoothedHinge(Linear):
     def curvature(self) -> float:
         return 1.0 / float(self.width)
 
-    def encode(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    def encode(self, y: np.ndarray) -> Labels:
         return two_classes(y, "SmoothedHinge")
 
 
@@ -201,7 +210,7 @@ class Multinomial(Linear):
     def curvature(self) -> float:
         return 0.5
 
-    def encode(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    def encode(self, y: np.ndarray) -> Labels:
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise DataError(f"all labels are {classes[0].item()!r}: Multinomial needs more")
@@ -222,7 +231,7 @@ class CustomLoss:
     smoothness: float | None = None
     size: int | None = None
     ridge: Any = 0.0
-    linear: ClassVar[bool] = False
+    linear: ClassVar[Literal[False]] = False
     outputs: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
@@ -236,5 +245,16 @@ class CustomLoss:
         if self.size is not None:
             whole_number("CustomLoss's size", self.size, 1, ProblemError)
 
-    def encode(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    def encode(self, y: np.ndarray) -> Labels:
         return numbers(y, "CustomLoss")
+
+
+# held to the contract by mypy
+LINEAR_LOSSES: tuple[type[LinearLoss], ...] = (
+    Logistic,
+    Squared,
+    Huber,
+    SmoothedHinge,
+    Multinomial,
+)
+SAMPLE_LOSSES: tuple[type[SampleLoss], ...] = (CustomLoss,)

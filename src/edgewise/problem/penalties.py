@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.core import Tracer
-from optax.projections import projection_box, projection_l2_ball, projection_non_negative
 
 from edgewise.backend.pytree import pytree
 from edgewise.errors import ProblemError
+from edgewise.problem.contract import Penalty
 
 FEASIBLE = 1e-6
 
@@ -59,6 +59,8 @@ class _Set(_Checked):
 
 @pytree()
 class NoPenalty(_Checked):
+    compiled_as = "none"
+
     def value(self, x: Array) -> Array:
         return jnp.zeros((), x.dtype)
 
@@ -69,6 +71,8 @@ class NoPenalty(_Checked):
 @pytree()
 class L1(_Checked):
     """lam |x|₁"""
+
+    compiled_as = "l1"
 
     lam: Any
 
@@ -84,6 +88,8 @@ class L1(_Checked):
 class SquaredL2(_Checked):
     """lam/2 |x|²"""
 
+    compiled_as = "squared-l2"
+
     lam: Any
 
     def value(self, x: Array) -> Array:
@@ -96,6 +102,8 @@ class SquaredL2(_Checked):
 @pytree()
 class ElasticNet(_Checked):
     """l1 |x|₁ + l2/2 |x|²"""
+
+    compiled_as = "elastic-net"
 
     l1: Any
     l2: Any
@@ -153,12 +161,16 @@ class Box(_Set):
                 raise ProblemError("Box: lower > upper or lengths differ: give lower <= upper")
 
     def prox(self, x: Array, t: Array) -> Array:
+        from optax.projections import projection_box
+
         return jnp.asarray(projection_box(x, _as(x, self.lower), _as(x, self.upper)))
 
 
 @pytree()
 class NonNegative(_Set):
     def prox(self, x: Array, t: Array) -> Array:
+        from optax.projections import projection_non_negative
+
         return jnp.asarray(projection_non_negative(x))
 
 
@@ -199,6 +211,8 @@ class L2Ball(_Set):
     radius: Any
 
     def prox(self, x: Array, t: Array) -> Array:
+        from optax.projections import projection_l2_ball
+
         return jnp.asarray(projection_l2_ball(x, _as(x, self.radius)))
 
 
@@ -223,11 +237,11 @@ class Opaque:
 
 
 @pytree("free")
-class Block:
+class StackedPenalties:
     """All nodes' penalties: the leaves of each member, one per kind of penalty, lead with the
     node axis, and its mask says whose rows it decides."""
 
-    members: tuple[Any, ...]
+    members: tuple[Penalty, ...]  # vmapped
     masks: tuple[Array, ...]
     free: int
 
@@ -244,7 +258,24 @@ class Block:
         return jnp.concatenate([chosen, untouched], axis=1) if self.free else chosen
 
 
-def stack(penalties: Any, nodes: int, size: int, free: int = 0) -> Block:
+PENALTIES: tuple[type[Penalty], ...] = (  # held to the contract by mypy
+    NoPenalty,
+    L1,
+    SquaredL2,
+    ElasticNet,
+    GroupL2,
+    Box,
+    NonNegative,
+    Simplex,
+    L1Ball,
+    L2Ball,
+    HalfSpace,
+    Opaque,
+    StackedPenalties,
+)
+
+
+def stack(penalties: Any, nodes: int, size: int, free: int = 0) -> StackedPenalties:
     """One block with value(X) -> (v,) and prox(X, t) -> (v, n), for X (v, n) and t (v, 1).
 
     `penalties` is one, or one per node: any objects with value(x) and prox(x, t), compiled in if
@@ -272,7 +303,7 @@ def stack(penalties: Any, nodes: int, size: int, free: int = 0) -> Block:
         stacked = [jnp.array(leaf)[row] for leaf in zip(*leaves_at.values(), strict=True)]
         members.append(jax.tree.unflatten(structure, stacked))
         masks.append(jnp.asarray(mask))
-    return Block(tuple(members), tuple(masks), free)
+    return StackedPenalties(tuple(members), tuple(masks), free)
 
 
 def same(penalties: Any) -> bool:

@@ -16,6 +16,7 @@ from edgewise.data.stream import Stream
 from edgewise.errors import DataError, ProblemError
 from edgewise.problem import penalties
 from edgewise.problem.block import Block, Links
+from edgewise.problem.contract import Loss
 from edgewise.problem.rows import make_rows
 from edgewise.problem.sample_weights import Weights
 from edgewise.problem.smoothness import Smoothness
@@ -34,6 +35,8 @@ class Problem:
     sample_weight  one weight per sample, in the order of the data given to `split` (or of the
                    shards): means become weighted means
     intercept      a last coordinate (C of them with C classes), outside ridge and penalty
+    classes        all labels there are, where these shards may lack some of them; default: those
+                   that they have
 
     Nothing that was handed over may change afterwards: programs and optima are kept.
 
@@ -50,6 +53,7 @@ class Problem:
         weights: str = "node",
         sample_weight: Any = None,
         intercept: bool = False,
+        classes: Any = None,
     ) -> None:
         self.stream = shards if isinstance(shards, Stream) else None
         if self.stream is not None:
@@ -73,7 +77,9 @@ class Problem:
         self.intercept = bool(intercept)
         if isinstance(self.shards, FolderShards) and not manifest_suffices(self.shards, loss):
             self.shards = self.shards.whole
-        if isinstance(self.shards, Shards):
+        if classes is not None:
+            self.classes = loss.encode(np.asarray(classes))[1]
+        elif isinstance(self.shards, Shards):
             self.labels, self.classes = loss.encode(self.shards.y)
         else:
             known = self.shards.classes
@@ -81,7 +87,9 @@ class Problem:
         if hasattr(loss, "outputs") and loss.outputs != 1:
             assert self.classes is not None
             loss = replace(loss, outputs=len(self.classes))
-        self.loss = loss
+        self.loss: Loss = loss
+        if classes is not None and isinstance(self.shards, Shards):
+            self.labels = self.encode(self.shards.y)
         self._weights = Weights(weights, sample_weight, self.nodes, self.shards.samples)
         if isinstance(self.shards, Shards):
             self.scale = self._weights.factors(self.shards, self.ids)

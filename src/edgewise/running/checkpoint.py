@@ -6,13 +6,10 @@ them: until then the former ones count. Any number of ranks can go on from eithe
 
 import hashlib
 import json
-import os
 import re
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 import jax
@@ -20,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from edgewise.errors import CheckpointError
+from edgewise.fileio import replacing
 
 if TYPE_CHECKING:
     from edgewise.running.run import Run
@@ -37,25 +35,25 @@ class Checkpointer:
     def maybe_save(self, run: "Run") -> None:
         if self.path is None:
             return
-        due = run.simulator.speaks and time.monotonic() - self.last >= INTERVAL
-        if run.simulator.agree(int(due)):
+        due = run.is_root and time.monotonic() - self.last >= INTERVAL
+        if run.communicator.agree(int(due)):
             self.save(run)
 
     def save(self, run: "Run") -> None:
         if self.path is None:
             return
-        simulator, leaves = run.simulator, jax.tree.leaves(run.carry)
+        communicator, leaves = run.communicator, jax.tree.leaves(run.carry)
         arrays = {f"leaf{k}": np.asarray(a) for k, a in enumerate(leaves)}
         head = {"fingerprint": self.fingerprint, "round": run.round, "seconds": run.seconds}
         story = {"rows": np.array(run.rows), "apart": np.array(run.apart)}
         parts: list[Path] = []
-        if simulator.ranks > 1:
-            ranks = range(simulator.ranks)
+        if communicator.ranks > 1:
+            ranks = range(communicator.ranks)
             parts = [part_of(self.path, run.round, rank, len(ranks)) for rank in ranks]
-            write(parts[simulator.rank], {}, arrays | {"nodes": simulator.residents})
-            simulator.agree(0)  # all parts are there
+            write(parts[communicator.rank], {}, arrays | {"nodes": run.executor.nodes})
+            communicator.agree(0)  # all parts are there
             head, arrays = head | {"parts": [part.name for part in parts]}, {}
-        if simulator.speaks:
+        if run.is_root:
             write(self.path, head, story | arrays)
             for old in set(self.path.parent.glob(f"{self.path.name}.*-of-*")) - set(parts):
                 old.unlink(missing_ok=True)
@@ -69,24 +67,6 @@ def part_of(path: Path, round: int, rank: int, ranks: int) -> Path:
 def write(path: Path, head: dict[str, Any], arrays: dict[str, Any]) -> None:
     with replacing(path) as file:
         np.savez(file, head=np.array(json.dumps(head)), **arrays)
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write to, which is there under its name when it is whole and on the disk."""
-    part = path.with_name(path.name + ".part")
-    part.parent.mkdir(parents=True, exist_ok=True)
-    with part.open("wb", buffering=1 << 17) as file:  # few calls for many arrays
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
-    if os.name == "posix":  # the name too must be on the disk before anybody is told
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def load(path: str | Path, run: "Run", fingerprint: str) -> None:
@@ -115,7 +95,7 @@ def load(path: str | Path, run: "Run", fingerprint: str) -> None:
 
 def read_carry(files: list[Path], run: "Run") -> Any:
     """A carry of the run's own nodes, from files that hold some nodes each."""
-    own, every = run.simulator.residents, np.arange(run.graph.nodes)
+    own, every = run.executor.nodes, np.arange(run.graph.nodes)
     paths, tree = jax.tree_util.tree_flatten_with_path(run.carry)
     leaves = [np.array(a) for _, a in paths]
     for name in files:
@@ -174,21 +154,21 @@ def require_writable(path: str | Path) -> None:
 def fingerprint(run: "Run") -> str:
     """A digest of everything that decides how the run goes on: the method and the network, where
     it starts, and, for data, loss and penalty, what they say at a probe point, to seven digits."""
-    digest, simulator = hashlib.sha256(), run.simulator
-    leaves, tree = jax.tree.flatten((run.method, simulator.weights))
+    digest, executor = hashlib.sha256(), run.executor
+    leaves, tree = jax.tree.flatten((run.method, executor.weights))
     digest.update(re.sub(r" at 0x[0-9a-f]+", "", str(tree)).encode())
-    block = run.gauge.block
+    block = run.evaluator.block
     ids = np.asarray(block.ids)
     drawn = [np.random.default_rng(i).standard_normal((2, run.problem.size)) for i in ids]
     probe, other = jnp.asarray(np.stack(drawn, 1))
     moved = block.penalty.prox(probe, jnp.ones((len(ids), 1)))
-    models, duals = (jnp.asarray(a, jnp.float64) for a in simulator.view(run.carry))
+    models, duals = (jnp.asarray(a, jnp.float64) for a in run.view())
     said = [block.values(probe), block.penalty.value(moved)]
     said += [(a * other).sum(1) for a in (moved, models, duals)]
-    rounded = np.char.mod("%.6e", simulator.of_all(np.stack(said, 1)))
-    known = (jax.random.key_data(simulator.seed), run.graph.edges, run.problem.counts, rounded)
+    rounded = np.char.mod("%.6e", run.communicator.gather(np.stack(said, 1)))
+    known = (jax.random.key_data(executor.seed), run.graph.edges, run.problem.counts, rounded)
     for part in (*leaves, *known):
         digest.update(np.ascontiguousarray(part).tobytes())
-    layout = "" if simulator.residents is not None else jax.tree.map(jnp.shape, run.carry)
+    layout = "" if executor.nodes is not None else jax.tree.map(jnp.shape, run.carry)
     digest.update(f"{run.dtype} {run.problem.loss.outputs} {run.faults} {layout}".encode())
     return digest.hexdigest()

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from edgewise.errors import UnknownName
+from edgewise.fileio import replacing
+from edgewise.plotting.axes import plot_column
 
 COLUMNS = (
     "rounds",
@@ -21,18 +23,6 @@ COLUMNS = (
     "residual",
     "function_values",
 )
-LABELS = {
-    "rounds": "communication rounds",
-    "oracle_calls": "oracle calls per node",
-    "vectors_sent": "vectors sent, all edges",
-    "bytes_sent": "bytes sent, all edges",
-    "seconds": "seconds of compute",
-    "objective_gap": "objective gap",
-    "bregman": "Bregman divergence",
-    "consensus": "disagreement between nodes",
-    "residual": "optimality residual",
-    "function_values": "function values per node",
-}
 
 
 class Trace:
@@ -81,12 +71,13 @@ class Trace:
         path = Path(path)
         if path.suffix == ".csv":
             rows = np.stack(list(self.columns.values()), 1)
-            np.savetxt(
-                path, rows, delimiter=",", header=",".join(self.columns), comments="", fmt="%.17g"
-            )
+            head = ",".join(self.columns)
+            with replacing(path) as file:
+                np.savetxt(file, rows, delimiter=",", header=head, comments="", fmt="%.17g")
         else:
             path = path if path.suffix == ".npz" else path.with_name(path.name + ".npz")
-            np.savez(path, meta=np.array(json.dumps(self.meta)), **self.columns)  # type: ignore[arg-type]
+            with replacing(path) as file:
+                np.savez(file, meta=np.array(json.dumps(self.meta)), **self.columns)  # type: ignore[arg-type]
         return path
 
     @classmethod
@@ -101,19 +92,4 @@ class Trace:
         self, y: str = "bregman", x: str = "rounds", ax: Any = None, path: str | Path | None = None
     ) -> Any:
         """y against x, logarithmic, onto `ax` or a new figure; saved where `path` says."""
-        import matplotlib
-
-        if path is not None and ax is None:
-            matplotlib.use("Agg", force=False)
-        import matplotlib.pyplot as plt
-
-        if ax is None:
-            ax = plt.subplots(figsize=(6, 4), layout="constrained")[1]
-        heights = np.abs(self[y])
-        ax.semilogy(self[x], np.where(heights > 0, heights, np.nan), label=self.meta.get("method"))
-        ax.set_xlabel(LABELS[x])
-        ax.set_ylabel(LABELS[y])
-        ax.grid(alpha=0.3)
-        if path is not None:
-            ax.figure.savefig(path, dpi=150)
-        return ax
+        return plot_column(self, y, x, ax, path, label=self.meta.get("method"))

@@ -22,6 +22,7 @@ from edgewise.errors import (
     whole_number,
 )
 from edgewise.graph.graph import Graph
+from edgewise.methods.contract import Method
 from edgewise.problem.losses import Huber, Squared
 from edgewise.running.result import Result
 from edgewise.running.solve import solve
@@ -59,7 +60,7 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
     fit_intercept: bool
     n_nodes: int
     graph: Any
-    method: Any
+    method: Method | str
     max_iter: int
     tol: float
     random_state: Any

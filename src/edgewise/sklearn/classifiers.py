@@ -9,6 +9,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from edgewise.errors import DataError
+from edgewise.methods.contract import Method
 from edgewise.problem.losses import Logistic, SmoothedHinge
 from edgewise.sklearn.base import MAX_ITER, METHOD, TOL, Decentralized, require
 from edgewise.sklearn.parts import coded
@@ -118,7 +119,7 @@ class DecentralizedLogisticRegression(Classifier):
         class_weight: Any = None,
         n_nodes: int = 10,
         graph: Any = "random",
-        method: Any = METHOD,
+        method: Method | str = METHOD,
         max_iter: int = MAX_ITER,
         tol: float = TOL,
         random_state: Any = 0,
@@ -161,7 +162,7 @@ class DecentralizedSVC(Classifier):
         class_weight: Any = None,
         n_nodes: int = 10,
         graph: Any = "random",
-        method: Any = METHOD,
+        method: Method | str = METHOD,
         max_iter: int = MAX_ITER,
         tol: float = TOL,
         random_state: Any = 0,

@@ -9,6 +9,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from edgewise.errors import ProblemError
+from edgewise.methods.contract import Method
 from edgewise.problem.losses import Logistic, Multinomial, SmoothedHinge, Squared
 from edgewise.sklearn.base import MAX_ITER, METHOD, TOL
 from edgewise.sklearn.classifiers import Voting
@@ -49,7 +50,7 @@ class DecentralizedModel(Voting):
         class_weight: Any = None,
         n_nodes: int = 10,
         graph: Any = "random",
-        method: Any = METHOD,
+        method: Method | str = METHOD,
         max_iter: int = MAX_ITER,
         tol: float = TOL,
         random_state: Any = 0,

@@ -15,6 +15,8 @@ from edgewise.centralised.reference import reference as solve_reference
 from edgewise.errors import DivergenceWarning, MethodError
 from edgewise.graph.graph import Graph
 from edgewise.methods.catalogue import make
+from edgewise.methods.contract import Method
+from edgewise.methods.knowledge import whole_network
 from edgewise.problem.problem import Problem
 from edgewise.running.checks import check, precision
 from edgewise.running.interrupt import deferred_interrupt
@@ -35,7 +37,7 @@ Factors = tuple[float, ...]
 class Tuning:
     """The best cell, and all that were tried."""
 
-    method: Any = field(repr=False)  # with the best steps, for `solve`
+    method: Method = field(repr=False)  # with the best steps, for `solve`
     factors: dict[str, float]  # best step / the step by its rule
     steps: dict[str, np.ndarray] = field(repr=False)  # the best steps in numbers
     surface: dict[str, np.ndarray] = field(repr=False)  # a column a factor, `cost`, `divergence`
@@ -50,7 +52,7 @@ class Tuning:
 
     def plot(self, ax: Any = None, path: str | Path | None = None) -> Any:
         """The divergence over the grid, the best cell marked; saved where `path` says."""
-        from edgewise.plotting.plots import plot_surface
+        from edgewise.plotting.studies import plot_surface
 
         return plot_surface(self, ax, path)
 
@@ -58,7 +60,7 @@ class Tuning:
 def tune(
     problem: Problem,
     graph: Graph,
-    method: Any = "saga-pd",
+    method: Method | str = "saga-pd",
     budget: float | None = None,
     per: str = "oracle_calls",
     *,
@@ -124,9 +126,9 @@ class Sought(NamedTuple):
 class Search:
     """The cells tried so far."""
 
-    def __init__(self, problem: Problem, graph: Graph, method: Any, sought: Sought) -> None:
+    def __init__(self, problem: Problem, graph: Graph, method: Method, sought: Sought) -> None:
         self.problem, self.graph, self.method, self.sought = problem, graph, method, sought
-        self.names: tuple[str, ...] = getattr(method, "tunes", ("eta",))
+        self.names: tuple[str, ...] = method.tunes
         self.curves: dict[Factors, Curve] = {}
 
     def run(
@@ -154,7 +156,7 @@ class Search:
             if not multiples or stop():
                 return
 
-    def cell(self, factors: Factors) -> Any:
+    def cell(self, factors: Factors) -> Method:
         named = dict(zip(self.names, factors, strict=True))
         return with_factors(self.method, self.problem, self.graph, named)
 
@@ -204,13 +206,15 @@ class Search:
         return Tuning(cell, factors, steps, surface, diverged, message, self.sought.unit)
 
 
-def with_factors(method: Any, problem: Problem, graph: Graph, factors: Mapping[str, float]) -> Any:
+def with_factors(
+    method: Method, problem: Problem, graph: Graph, factors: Mapping[str, float]
+) -> Method:
     """The method with its steps at these multiples of what their rules say for the problem.
 
     One after another: the rule of the next may depend on those before it.
     """
     for name, factor in factors.items():
-        prepared, weights = method.prepare(problem, graph)
+        prepared, weights = method.prepare(whole_network(problem, graph))
         value = np.asarray(weights[name] if name in weights else getattr(prepared, name))
         numbers = value[:, 0] if value.ndim == 2 else value
         method = replace(method, **{name: factor * numbers})

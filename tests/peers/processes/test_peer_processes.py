@@ -19,7 +19,7 @@ from uneven import problem_of
 import edgewise as ew
 from edgewise.methods.catalogue import make
 from edgewise.peers.config.peer_config import Fit
-from edgewise.peers.node.stepper import Local, Pair, at_a_peer, facts_of
+from edgewise.peers.node.stepper import Local, Pair, facts_of
 
 BLACK_HOLE = 6.0  # seconds
 GRAPH = ew.Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])
@@ -33,7 +33,7 @@ def penalised(nodes):
 
 
 def simulated(problem, graph, method, rounds):
-    return ew.solve(problem, graph, at_a_peer(method), rounds=rounds, reference=False).X
+    return ew.solve(problem, graph, method.healing(), rounds=rounds, reference=False).X
 
 
 # --- the computation alone ------------------------------------------------------------------------

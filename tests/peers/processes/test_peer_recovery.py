@@ -19,7 +19,6 @@ from uneven import problem_of
 import edgewise as ew
 from edgewise.methods.catalogue import make
 from edgewise.peers.config.peer_config import Fit
-from edgewise.peers.node.stepper import at_a_peer
 from edgewise.peers.operations import mesh
 from edgewise.peers.transport.certificates import name_of
 from edgewise.peers.transport.frames import HEAD
@@ -29,7 +28,7 @@ STRICT = Fit(ridge=1e-2, rounds=300, mode="strict", classes=(-1.0, 1.0))
 
 
 def simulated(problem, name, rounds):
-    method = at_a_peer(make(name))
+    method = make(name).healing()
     return ew.solve(problem, RING, method, rounds=rounds, reference=False).X
 
 

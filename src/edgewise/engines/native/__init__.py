@@ -15,13 +15,15 @@ from typing import Any
 import jax
 import numpy as np
 
-from edgewise.engines.native.soft import soft_penalties
+from edgewise.backend.declared import declared
+from edgewise.engines.native.soft_threshold import thresholds_softly
 from edgewise.engines.simulator import Simulator
 from edgewise.errors import EdgewiseError
-from edgewise.gradients.memory import Sampled
 from edgewise.graph.graph import Graph
-from edgewise.methods.primal_dual import PrimalDual
-from edgewise.problem.losses import Huber, Logistic, SmoothedHinge, Squared
+
+# what a class must declare (`backend.declared`) for compiled rounds to be its formula
+ESTIMATORS = ("saga", "svrg", "plain-svrg")
+LOSSES = ("logistic", "squared", "huber", "smoothed-hinge")
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +59,7 @@ def fits_gpu(problem: Any) -> bool:
     """Whether there are kernels for this problem's passes, and a GPU that can run them."""
     rows = getattr(problem.shards, "X", None)
     return bool(
-        type(problem.loss) in (Logistic, Squared, Huber, SmoothedHinge)
+        declared(problem.loss) in LOSSES
         and not problem.intercept
         and isinstance(rows, np.ndarray)
         and rows.dtype in (np.float32, np.float64)
@@ -82,12 +84,11 @@ def fits(problem: Any, method: Any) -> bool:
     return bool(
         problem.size >= LEAST_COLUMNS
         and problem.nodes <= MOST_NODES
-        and type(method) is PrimalDual
-        and isinstance(method.gradient, Sampled)
-        and problem.loss.linear
-        and problem.loss.outputs == 1
+        and declared(method) == "primal-dual"
+        and declared(method.gradient) in ESTIMATORS
+        and declared(problem.loss) in LOSSES
         and not problem.intercept
-        and soft_penalties(problem)
+        and thresholds_softly(problem)
         and isinstance(rows, np.ndarray)
         and rows.dtype in (np.float32, np.float64)
         and problem.stream is None

@@ -11,14 +11,14 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array, lax
 
+from edgewise.backend.declared import declared
 from edgewise.backend.pytree import pytree
 from edgewise.engines import simulator as simulated
+from edgewise.engines.native import ESTIMATORS
 from edgewise.engines.native import gpu_kernels as kernels
-from edgewise.engines.native.soft import soft, soft_penalties
+from edgewise.engines.native.soft_threshold import threshold_and_shrink, thresholds_softly
 from edgewise.engines.simulator import Simulator
-from edgewise.engines.wires import Perfect
-from edgewise.gradients.memory import Sampled
-from edgewise.methods.primal_dual import PrimalDual
+from edgewise.engines.wires import DirectWires
 from edgewise.problem.block import Block
 from edgewise.problem.passes import Part
 from edgewise.problem.rows import Dense
@@ -68,14 +68,14 @@ def begin(method: Any, p: Block, X: Array, duals: Array | None) -> Any:
 
 
 def run_rounds(
-    method: Any, network: Perfect, p: Block, carry: Any, noise: Array, fresh: Any, unroll: int
+    method: Any, network: DirectWires, p: Block, carry: Any, noise: Array, fresh: Any, unroll: int
 ) -> Any:
     """As `simulated.run_rounds`, with the block's passes replaced."""
     return simulated.run_rounds(method, network, on_gpu(p), carry, noise, fresh, unroll)
 
 
 def run_whole_rounds(
-    method: Any, network: Perfect, p: Block, carry: Any, noise: Array, fresh: Any, unroll: int
+    method: Any, network: DirectWires, p: Block, carry: Any, noise: Array, fresh: Any, unroll: int
 ) -> Any:
     """As `simulated.run_rounds`, for primal-dual methods: all that follows a draw is one kernel."""
     state, (sent,) = carry
@@ -83,7 +83,7 @@ def run_whole_rounds(
     p = on_gpu(p)
     gamma = 1 / (1 / method.eta + p.links.total)
     second = p.links.total if node_form else 1 / method.eta
-    columns = [gamma, second, p.loss.ridge, *soft(p.penalty.members[0], gamma)]
+    columns = [gamma, second, p.loss.ridge, *threshold_and_shrink(p.penalty.members[0], gamma)]
     of_node = jnp.concatenate([jnp.broadcast_to(a, gamma.shape) for a in columns], 1)
     rho = p.links.row("rho")
     if not node_form:
@@ -120,10 +120,10 @@ class GpuSimulator(Simulator):
     def __init__(self, problem: Any, graph: Any, method: Any, seed: int, dtype: Any) -> None:
         super().__init__(problem, graph, method, seed, dtype)
         whole = (
-            type(method) is PrimalDual
-            and isinstance(method.gradient, Sampled)
+            declared(method) == "primal-dual"
+            and declared(method.gradient) in ESTIMATORS
             and self.block.links.slots is not None
-            and soft_penalties(problem)
+            and thresholds_softly(problem)
         )
         self.options = {}
         self.program = run_whole_rounds if whole else run_rounds

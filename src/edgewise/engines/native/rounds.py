@@ -11,9 +11,9 @@ from jax.experimental.layout import Layout, with_layout_constraint
 
 from edgewise.backend.pytree import pytree
 from edgewise.engines.native import kernels
-from edgewise.engines.native.soft import soft
+from edgewise.engines.native.soft_threshold import threshold_and_shrink
 from edgewise.engines.simulator import Simulator
-from edgewise.engines.wires import Perfect
+from edgewise.engines.wires import DirectWires
 from edgewise.problem.block import Block
 from edgewise.problem.rows import Dense
 
@@ -90,7 +90,7 @@ def in_form(state: Any, form: Callable[[Array], Array], names: tuple[str, ...]) 
 
 
 def run_rounds(
-    method: Any, network: Perfect, p: Block, carry: Any, noise: Array, tasks: Array, unroll: int
+    method: Any, network: DirectWires, p: Block, carry: Any, noise: Array, tasks: Array, unroll: int
 ) -> Any:
     """As `simulated.run_rounds`; tasks (2,): workers for margins and for rounds, which work out
     the next round's margins as they go."""
@@ -100,7 +100,7 @@ def run_rounds(
     first = jnp.searchsorted(p.links.owner, jnp.arange(len(p.ids) + 1)).astype(jnp.int32)
     rho = p.links.rho.astype(jnp.float64)
     gamma = 1 / (1 / method.eta + p.links.total)
-    threshold, shrink = soft(p.penalty.members[0], gamma)
+    threshold, shrink = threshold_and_shrink(p.penalty.members[0], gamma)
 
     def body(carry: Any, now: tuple[Array, Array]) -> tuple[Any, None]:
         (state, sent, margins), (random_bits, coming) = carry, now

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from edgewise.errors import InputError
+from edgewise.fileio import read_toml, toml
 from edgewise.peers.config.rules import FIT, NEEDED, NEIGHBOUR, PEER, checked
 from edgewise.peers.transport import certificates
-from edgewise.running.run_folders import read_toml, toml
 
 PROTOCOL = 1
 METRICS = "127.0.0.1:0"

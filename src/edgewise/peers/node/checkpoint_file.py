@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from edgewise.running.checkpoint import replacing
+from edgewise.fileio import replacing
 
 OPENING = struct.Struct("<8sQ")
 MAGIC = b"EWSTATE1"

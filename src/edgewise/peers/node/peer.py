@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from edgewise.fileio import replacing
 from edgewise.peers.config.peer_config import PeerConfig, load
 from edgewise.peers.node import checkpoint as journal
 from edgewise.peers.node.checkpoint_file import write
@@ -19,7 +20,7 @@ from edgewise.peers.node.maintenance import keep_house
 from edgewise.peers.node.membership import begin, regroup
 from edgewise.peers.node.own_problem import one_node
 from edgewise.peers.node.result import PeerError, PeerResult
-from edgewise.peers.node.stepper import Local, Pair, at_a_peer, facts_of
+from edgewise.peers.node.stepper import Local, Pair, facts_of
 from edgewise.peers.node.supported_methods import method_of
 from edgewise.peers.node.termination import agree_to_stop, count_calm, finished, linger
 from edgewise.peers.node.trace_writer import Story
@@ -30,7 +31,6 @@ from edgewise.peers.transport.connections import Switchboard
 from edgewise.peers.transport.frames import NEVER, VECTORS, Format, Frame, Garbage, largest
 from edgewise.peers.transport.links import Link, Mismatch
 from edgewise.peers.transport.wakeup import News
-from edgewise.running.checkpoint import replacing
 
 log = logging.getLogger("edgewise.peers")
 
@@ -85,7 +85,7 @@ class Peer:
     def prepare(self) -> None:
         config, fit = self.config, self.config.fit
         self.method = method_of(fit, bool(config.penalty))
-        hears = len(at_a_peer(self.method).hears)
+        hears = len(self.method.healing().hears)
         self.format = Format(hears, self.problem.size, fit.wire, fit.bits)
         self.news = News()
         ids = sorted(n.id for n in config.neighbours)

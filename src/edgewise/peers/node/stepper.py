@@ -1,8 +1,7 @@
 """What one peer computes: the same steps as everywhere else, over a block of one node."""
 
 from copy import copy
-from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,11 +13,10 @@ from edgewise.backend.random_bits import draw_bits
 from edgewise.data.shards import aligned_empty
 from edgewise.engines.simulator import CPU_OPTIONS as SIMULATED
 from edgewise.engines.simulator import begin
-from edgewise.engines.wires import links_of
-from edgewise.graph.graph import Graph
-from edgewise.methods.primal_dual import PrimalDual
+from edgewise.engines.wires import ReceivedMessages, links_of
+from edgewise.methods.contract import Method
+from edgewise.methods.knowledge import neighbourhood
 from edgewise.problem.problem import Problem
-from edgewise.problem.smoothness import Smoothness
 from edgewise.running.measures import own_gap
 
 AHEAD = 256  # rounds that random bits are drawn for at once
@@ -47,34 +45,6 @@ class Pair(NamedTuple):
     other: Facts
 
 
-class Around(Smoothness):
-    """Of the ends of an edge, as they say."""
-
-    def __init__(self, problem: Problem, facts: Pair) -> None:
-        super().__init__(problem)
-        self.counts = np.array([f.samples for f in facts])
-        self.nodes = len(facts)
-        self.__dict__["sample"] = np.array([f.sample_smoothness for f in facts])
-        self.__dict__["mean"] = np.array([f.mean_smoothness for f in facts])
-
-
-class Seen:
-    """A problem as methods ask about it when they choose their steps: the ends of an edge."""
-
-    def __init__(self, problem: Problem, facts: Pair) -> None:
-        self.problem, self.nodes = problem, len(facts)
-        self.smoothness = Around(problem, facts)
-        self.same_penalty = False
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.problem, name)
-
-
-def at_a_peer(method: Any) -> Any:
-    """The method in the form that heals."""
-    return replace(method, form="edge") if isinstance(method, PrimalDual) else method
-
-
 def facts_of(problem: Problem, degree: int) -> Facts:
     L = problem.smoothness
     return Facts(degree, int(problem.counts[0]), float(L.sample[0]), float(L.mean[0]))
@@ -91,15 +61,8 @@ def one_round(
     """A phase of a step; heard is a vector per neighbour, of each kind that the method hears."""
     method, p = jax.tree.unflatten(trees[0], fixed)
     state, outbox = jax.tree.unflatten(trees[1], carry)
-    inbox = received(method, p, outbox, heard)
+    inbox = ReceivedMessages(heard).deliver(method.hears, p.links, outbox)
     return jax.tree.leaves(getattr(method, phase)(p, state, inbox, random_bits))
-
-
-def received(method: Any, p: Any, outbox: Any, heard: tuple[Array, ...]) -> tuple[Array, ...]:
-    return tuple(
-        h if kind == "each" else p.links.pull(kind, own, h)
-        for kind, own, h in zip(method.hears, outbox, heard, strict=True)
-    )
 
 
 def look(
@@ -109,7 +72,8 @@ def look(
     method, p = jax.tree.unflatten(trees[0], fixed)
     state, outbox = jax.tree.unflatten(trees[1], carry)
     X = method.answer(state)
-    duals = method.duals(p.links, state, received(method, p, outbox, heard), outbox)
+    inbox = ReceivedMessages(heard).deliver(method.hears, p.links, outbox)
+    duals = method.duals(p.links, state, inbox, outbox)
     return {
         "residual": jnp.linalg.norm(own_gap(p, X, duals, t)),
         "objective": (p.values(X) + p.penalty.value(X))[0],
@@ -117,23 +81,15 @@ def look(
     }
 
 
-def prepared(method: Any, problem: Problem, pair: Pair) -> tuple[Any, dict[str, np.ndarray]]:
-    """The method with the steps of an edge's two ends, and the edge's weights."""
-    edge = Graph.path(2)
-    edge.__dict__["degrees"] = np.array([f.degree for f in pair])  # in their own network, not here
-    return cast(tuple[Any, dict[str, np.ndarray]], method.prepare(Seen(problem, pair), edge))
-
-
 class Local:
     """A peer's part of the computation, among neighbours in a fixed order."""
 
     def __init__(
-        self, problem: Problem, id: int, method: Any, seed: int, dtype: Any, own: Facts
+        self, problem: Problem, id: int, method: Method, seed: int, dtype: Any, own: Facts
     ) -> None:
-        self.problem, self.dtype, self.rule = problem, dtype, at_a_peer(method)
-        steps, _ = prepared(self.rule, problem, Pair(own, own))
-        steps = jax.tree.map(lambda a: jnp.asarray(a, dtype), steps)
-        self.method = jax.tree.map(lambda a: a[:1] if a.ndim else a, steps)
+        self.problem, self.dtype, self.rule, self.own = problem, dtype, method.healing(), own
+        steps, _ = self.rule.prepare(neighbourhood(problem, own, []))
+        self.method = jax.tree.map(lambda a: jnp.asarray(a, dtype), steps)
         self.step_length = jnp.full((1, 1), 1 / own.sample_smoothness)
         self.seed = jax.random.key(seed)
         self.noise, self.first_drawn = np.zeros(0), -1
@@ -143,9 +99,7 @@ class Local:
         self.link([])
 
     def link(self, pairs: list[Pair]) -> None:
-        each = [prepared(self.rule, self.problem, pair)[1] for pair in pairs]
-        kinds = each[0] if each else {"rho": None, "mixing": None}
-        weights = {k: np.array([w[k][0] for w in each]) for k in kinds}
+        _, weights = self.rule.prepare(neighbourhood(self.problem, self.own, pairs))
         d = len(pairs)
         links = links_of(np.zeros(d, np.int64), np.arange(d), 1, weights, self.dtype)
         self.block = self.block._replace(links=jax.tree.map(jnp.asarray, links))

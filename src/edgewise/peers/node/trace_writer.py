@@ -3,7 +3,7 @@
 import csv
 from pathlib import Path
 
-from edgewise.running.checkpoint import replacing
+from edgewise.fileio import replacing
 
 COLUMNS = ("rounds", "oracle_calls", "seconds", "residual", "objective", "bytes_sent")
 Row = dict[str, float]

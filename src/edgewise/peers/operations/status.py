@@ -5,6 +5,8 @@ import os
 import time
 from typing import TYPE_CHECKING
 
+from edgewise.fileio import replacing
+
 if TYPE_CHECKING:
     from edgewise.peers.node.peer import Peer
 
@@ -35,6 +37,5 @@ def write_status(peer: "Peer") -> None:
             for other, link in peer.links.items()
         },
     }
-    part = peer.config.out / "status.json.part"
-    part.write_text(json.dumps(status))
-    part.replace(peer.config.out / "status.json")
+    with replacing(peer.config.out / "status.json", durable=False) as file:
+        file.write(json.dumps(status).encode())

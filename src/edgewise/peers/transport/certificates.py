@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from edgewise.errors import InputError
+from edgewise.fileio import replacing
 
 try:
     from cryptography import x509
@@ -189,16 +190,10 @@ def write_secret(path: Path, key_pem: bytes) -> None:
 
 def replace_secret(path: Path, key_pem: bytes) -> None:
     """The same in the place of a file that may be there: readers see the old one or the new."""
-    part = path.with_name(path.name + ".part")
-    part.unlink(missing_ok=True)  # of a renewal that was cut short
-    write_secret(part, key_pem)
-    part.replace(path)
+    with replacing(path, secret=True) as file:
+        file.write(key_pem)
 
 
 def replace_public(path: Path, content: bytes) -> None:
-    part = path.with_name(path.name + ".part")
-    with part.open("wb") as file:
+    with replacing(path) as file:
         file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)

@@ -16,8 +16,8 @@ from paths import HELPERS
 from sharded_cases import CASES, GRID, build
 
 import edgewise as ew
-from edgewise.engines.device_layout import Layout
-from edgewise.engines.sharded import choose_devices
+from edgewise.engines.device_placement import DevicePlacement
+from edgewise.engines.devices import choose_devices
 
 CLOSE = 1e-10
 FLAGS = "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0"
@@ -77,10 +77,10 @@ def test_solve_records_resumes_and_stops_as_on_one_device(found):
 @pytest.mark.parametrize("devices", [2, 3, 4])
 def test_a_grid_in_stretches_sends_its_boundary_only(devices):
     graph = ew.Graph.grid(12, 5)
-    layout = Layout(graph, np.ones(60, int), devices)
-    rows = [layout.vectors(k).rows for k in range(devices)]
+    placement = DevicePlacement(graph, np.ones(60, int), devices)
+    rows = [placement.vectors[k].rows for k in range(devices)]
     assert rows == [5 if devices == 2 else 10] * devices  # a row of the grid to either side
-    assert layout.crossing_share == 2 * 5 * (devices - 1) / (2 * graph.edge_count)
+    assert placement.crossing_share == 2 * 5 * (devices - 1) / (2 * graph.edge_count)
 
 
 def test_what_cannot_be_is_said():

@@ -26,7 +26,7 @@ def option(panel: str, help: str, *flags: str, **more: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Samples:
+class DataOptions:
     data: Annotated[
         Text,
         typer.Argument(
@@ -64,7 +64,7 @@ class Samples:
 
 
 @dataclass(frozen=True)
-class Shared:
+class CommonOptions:
     """What every command takes."""
 
     config: Annotated[
@@ -83,7 +83,7 @@ class Shared:
 
 
 @dataclass(frozen=True)
-class Task(Samples):
+class ProblemOptions(DataOptions):
     """A problem on a graph."""
 
     shards: Annotated[
@@ -138,7 +138,7 @@ class Task(Samples):
 
 
 @dataclass(frozen=True)
-class OneMethod:
+class MethodOptions:
     method: Annotated[
         str, option(METHOD, "`edgewise methods` lists them.", autocompletion=names.methods)
     ] = "saga-pd"
@@ -151,7 +151,7 @@ class OneMethod:
 
 
 @dataclass(frozen=True)
-class Folder:
+class FolderOptions:
     dtype: Annotated[Text, option(METHOD, "float64 (default on a CPU) or float32.")] = None
     out: Annotated[
         Text, option(OUTPUT, "Folder for the run.", show_default="out/NAME-TIMESTAMP")
@@ -163,7 +163,7 @@ class Folder:
 
 
 @dataclass(frozen=True)
-class Run:
+class RunOptions:
     eta: Annotated[Text, option(METHOD, "auto, theory, a number, or one per node: 0.1,0.2,...")] = (
         None
     )
@@ -218,7 +218,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Weather:
+class FaultOptions:
     drop: Annotated[Number, option(FAULTS, "Part of the messages that get lost.")] = None
     burst: Annotated[Number, option(FAULTS, "Mean rounds that an edge loses all in a row.")] = None
     delay: Annotated[Whole, option(FAULTS, "Messages take up to so many rounds more.")] = None
@@ -243,7 +243,7 @@ class Weather:
 
 
 @dataclass(frozen=True)
-class Budget:
+class BudgetOptions:
     budget: Annotated[
         Number, option(SEARCH, "What a run may spend.", show_default="30 passes over the data")
     ] = None

@@ -1,4 +1,4 @@
-"""What ranks have and tell each other, worked out for all ranks at once, without any MPI."""
+"""What ranks, or devices, have and tell each other, worked out for all of them at once."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import edgewise as ew
-from edgewise.engines.rank_share import Share, partition
+from edgewise.engines.placement import Part, Placement, partition
 from edgewise.errors import MethodError
 
 
@@ -19,69 +19,70 @@ def spread(draw):
     ranks = draw(st.integers(1, V))
     rng = np.random.default_rng(draw(st.integers(0, 99)))
     home = rng.permutation(np.r_[np.arange(ranks), rng.integers(0, ranks, V - ranks)])
-    return graph, home, [Share(graph, home, rank) for rank in range(ranks)]
+    return graph, home, [Part(graph, home, rank) for rank in range(ranks)]
 
 
-def what_it_has(share, kind):
-    return share.nodes if kind == "vectors" else share.edges
+def what_it_has(part, kind):
+    return part.nodes if kind == "vectors" else part.edges
 
 
-def posted(share, kind):
+def sent(part, kind):
     """{rank: the numbers, of nodes or edges, that this one sends it, in order}"""
-    lists, own = getattr(share, kind), what_it_has(share, kind)
-    counts = [count for _, count in lists.to]
-    assert sum(counts) == len(lists.send)
-    parts = np.split(own[lists.send], np.cumsum(counts)[:-1])
-    return {rank: part for (rank, _), part in zip(lists.to, parts, strict=False)}
+    crossing, own = getattr(part, kind), what_it_has(part, kind)
+    np.testing.assert_array_equal(crossing.leaving, [r for c in crossing.send.values() for r in c])
+    return {rank: own[rows] for rank, rows in crossing.send.items()}
 
 
 @settings(max_examples=60, deadline=None)
 @given(spread())
 @pytest.mark.parametrize("kind", ["vectors", "messages"])
 def test_an_edge_finds_its_far_end_in_what_came(kind, given):
-    graph, _, shares = given
+    graph, _, parts = given
     d = graph.directed
-    mail = [posted(share, kind) for share in shares]
-    for rank, share in enumerate(shares):
-        lists = getattr(share, kind)
-        arrived = [mail[sender][rank] for sender, _ in lists.come]
-        assert [len(part) for part in arrived] == [count for _, count in lists.come]
-        pool = np.concatenate([what_it_has(share, kind), *arrived])
-        far = d.other if kind == "vectors" else d.reverse
-        np.testing.assert_array_equal(pool[lists.place], far[share.edges])
+    mail = [sent(part, kind) for part in parts]
+    for rank, part in enumerate(parts):
+        crossing, own = getattr(part, kind), what_it_has(part, kind)
+        arrived = {sender: mail[sender][rank] for sender in crossing.receive}
+        far = (d.other if kind == "vectors" else d.reverse)[part.edges]
+        pool = np.concatenate([own, *arrived.values()])
+        np.testing.assert_array_equal(pool[crossing.places(crossing.in_turn())], far)
+        apart, begin = [*own, -1, -1], {}  # with gaps, and the last first
+        for sender in reversed(list(arrived)):
+            begin[sender] = len(apart)
+            apart += [*arrived[sender], -1]
+        np.testing.assert_array_equal(np.array(apart)[crossing.places(begin)], far)
 
 
 @settings(max_examples=60, deadline=None)
 @given(spread())
 def test_what_is_sent_is_expected_and_nothing_goes_twice(given):
-    graph, home, shares = given
+    graph, home, parts = given
     d = graph.directed
-    crossing = home[d.owner] != home[d.other]
-    for rank, share in enumerate(shares):
+    crosses = home[d.owner] != home[d.other]
+    for rank, part in enumerate(parts):
         for kind, numbers in (("vectors", d.owner), ("messages", np.arange(len(d.owner)))):
-            lists = getattr(share, kind)
-            expecting = {r for r, s in enumerate(shares) if rank in dict(getattr(s, kind).come)}
-            assert {r for r, _ in lists.to} == expecting
-            for other, sent in posted(share, kind).items():
-                over = crossing & (home[d.owner] == rank) & (home[d.other] == other)
-                np.testing.assert_array_equal(sent, np.unique(numbers[over]))
-            assert lists.coming == sum(count for _, count in lists.come)
+            crossing = getattr(part, kind)
+            expecting = {r for r, other in enumerate(parts) if rank in getattr(other, kind).receive}
+            assert set(crossing.send) == expecting
+            for other, items in sent(part, kind).items():
+                over = crosses & (home[d.owner] == rank) & (home[d.other] == other)
+                np.testing.assert_array_equal(items, np.unique(numbers[over]))
+            assert crossing.received == sum(len(sent(parts[r], kind)[rank]) for r in expecting)
 
 
 @settings(max_examples=30, deadline=None)
 @given(spread())
-def test_shares_make_up_the_graph(given):
-    graph, home, shares = given
+def test_parts_make_up_the_graph(given):
+    graph, home, parts = given
     d = graph.directed
-    for part, whole in (("nodes", graph.nodes), ("edges", len(d.owner))):
-        together = np.concatenate([getattr(share, part) for share in shares])
+    for name, whole in (("nodes", graph.nodes), ("edges", len(d.owner))):
+        together = np.concatenate([getattr(part, name) for part in parts])
         np.testing.assert_array_equal(np.sort(together), np.arange(whole))
-    for rank, share in enumerate(shares):
-        assert (home[share.nodes] == rank).all()
-        np.testing.assert_array_equal(share.nodes[share.owner], d.owner[share.edges])
-        np.testing.assert_array_equal(
-            np.concatenate(share.everybody), np.argsort(home, stable=True)
-        )
+    for rank, part in enumerate(parts):
+        assert (home[part.nodes] == rank).all()
+        np.testing.assert_array_equal(part.nodes[part.owner], d.owner[part.edges])
+    every = Placement(graph, home).nodes
+    np.testing.assert_array_equal(np.concatenate(every), np.argsort(home, stable=True))
 
 
 def shuffled_grid():
@@ -120,7 +121,7 @@ def test_every_rank_has_a_node(how, most):
 
 def test_stretches_are_equal_and_in_order():
     home = partition("contiguous", ew.Graph.ring(10), np.ones(10, int), 4)
-    np.testing.assert_array_equal(home, [0, 0, 0, 1, 1, 2, 2, 2, 3, 3])
+    np.testing.assert_array_equal(home, [0, 0, 1, 1, 1, 2, 2, 3, 3, 3])
 
 
 def test_a_rank_per_node_is_taken_as_it_is():

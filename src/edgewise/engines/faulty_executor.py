@@ -10,59 +10,69 @@ from jax import Array, lax
 from edgewise.backend.programs import compiled
 from edgewise.backend.random_bits import draw_bits
 from edgewise.engines.faults import Faults
-from edgewise.engines.faulty_wires import Chances, Faulty, Mail, Spells
+from edgewise.engines.faulty_wires import Chances, FaultyWires, Mail, two_state_chain
 from edgewise.engines.simulator import Simulator
-from edgewise.engines.wires import Perfect
+from edgewise.engines.wires import DirectWires
 from edgewise.graph.graph import Graph
+from edgewise.methods.contract import Method
 from edgewise.problem.block import Block
 
 
 def run_faulty_rounds(
-    method: Any, network: Faulty, p: Block, carry: Any, noise: Array, luck: Any, unroll: int
+    method: Method,
+    network: FaultyWires,
+    p: Block,
+    carry: Any,
+    random_bits: Array,
+    fault_bits: tuple[Array, Array],
+    unroll: int,
 ) -> Any:
-    """As `run_rounds`; luck: (steps, phases, e, 2) and (steps, phases, v) random bits."""
+    """As `run_rounds`; fault_bits: of edges (steps, phases, e, 2), of nodes (steps, phases, v)."""
 
     def body(carry: Any, now: Any) -> tuple[Any, None]:
-        random_bits, (edge_luck, node_luck) = now
+        random_bits, (edge_bits, node_bits) = now
         state, outbox, mail = carry
         for k, phase in enumerate(method.phases):
-            inbox, mail = network.deliver(method, p, outbox, mail, edge_luck[k])
+            sent, mail = network.transmit(method.hears, outbox, mail, edge_bits[k])
+            inbox = network.received(mail.heard).deliver(method.hears, p.links, sent)
             new_state, new_outbox = getattr(method, phase)(p, state, inbox, random_bits[k])
             if network.sleeps:
-                awake, mail = network.awake(mail, node_luck[k])
-                new_state = network.kept_by(awake, new_state, state)
-                new_outbox = network.kept_outbox(method.hears, awake, new_outbox, outbox)
+                awake, mail = network.awake(mail, node_bits[k])
+                new_state = network.select_nodes(awake, new_state, state)
+                new_outbox = network.select_senders(method.hears, awake, new_outbox, outbox)
             state, outbox = new_state, new_outbox
             mail = mail._replace(round=mail.round + 1)
         return (state, outbox, mail), None
 
-    return lax.scan(body, carry, (noise, luck), unroll=unroll)[0]
+    return lax.scan(body, carry, (random_bits, fault_bits), unroll=unroll)[0]
 
 
-class FaultySimulator(Simulator):
+class FaultyExecutor(Simulator):
     """Events are between two programs, chances within them."""
 
     program = staticmethod(run_faulty_rounds)
 
     def __init__(
-        self, problem: Any, graph: Graph, method: Any, seed: int, dtype: Any, faults: Faults
+        self, problem: Any, graph: Graph, method: Method, seed: int, dtype: Any, faults: Faults
     ) -> None:
         super().__init__(problem, graph, method, seed, dtype)
         self.faults, self.all_links = faults, self.block.links
-        self.wires: Perfect = self.network
+        self.wires: DirectWires = self.network
         self.unroll = 1
         size = problem.size
-        self.luck_key = jax.random.key(faults.seed)
+        self.fault_seed = jax.random.key(faults.seed)
         d = graph.directed
         self.edge_ids = jnp.asarray(d.other * graph.nodes + d.owner, np.uint32)  # sender, receiver
         never = np.zeros(graph.nodes) + (1 - faults.awake)
         self.chances = Chances(
-            spells(np.asarray(faults.drop), faults.burst), spells(never, faults.nap)
+            two_state_chain(np.asarray(faults.drop), faults.burst),
+            two_state_chain(never, faults.nap),
         )
         self.kept = None if faults.keep is None else max(1, int(np.ceil(faults.keep * size)))
-        self.clear(0)
+        self.message_bytes = compressed_bytes(faults, size, self.kept, dtype.itemsize)
+        self.set_network(0)
 
-    def clear(self, round: int) -> None:
+    def set_network(self, round: int) -> None:
         """The network as it is in a round."""
         graph, faults = self.graph, self.faults
         d = graph.directed
@@ -72,7 +82,7 @@ class FaultySimulator(Simulator):
         for i, j, first, last in faults.down:
             if first <= round <= last:
                 up &= ~(((d.owner == i) & (d.other == j)) | ((d.owner == j) & (d.other == i)))
-        self.network = Faulty(
+        self.network = FaultyWires(
             self.wires,
             jnp.asarray(d.owner),
             jnp.asarray(np.repeat(np.arange(graph.nodes), self.problem.counts)),
@@ -80,7 +90,7 @@ class FaultySimulator(Simulator):
             jnp.asarray(up),
             jnp.asarray(present),
             self.chances,
-            jax.random.key_data(jax.random.fold_in(self.luck_key, 2)),
+            jax.random.key_data(jax.random.fold_in(self.fault_seed, 2)),
             faults.delay,
             bool((faults.awake < 1).any() or faults.leave or faults.join),
             faults.drop > 0,
@@ -98,14 +108,14 @@ class FaultySimulator(Simulator):
 
     def start(self, X: np.ndarray, duals: np.ndarray | None) -> Any:
         """Before anything has come, neighbours are taken to be where the node is."""
-        self.clear(0)
+        self.set_network(0)
         state, outbox = super().start(X, duals)
         absent = ~self.faults.present(self.graph.nodes, -1) | ~np.asarray(self.network.present)
         calls = jnp.where(absent, 0, state.memory.calls)  # those who come count when they do
         state = state._replace(memory=state.memory._replace(calls=calls))
         self.origin_models = jnp.asarray(X, self.dtype)
         edges = len(self.graph.directed.owner)
-        heard = own_words(self.method.hears, self.network.owner, outbox)
+        heard = assumed_messages(self.method.hears, self.network.owner, outbox)
         slots = self.faults.delay + 1
         delays, changes = self.faults.delay > 0, self.faults.compresses and self.faults.feedback
         nothing = tuple(map(jnp.zeros_like, outbox))
@@ -123,7 +133,7 @@ class FaultySimulator(Simulator):
         )
         return jax.tree.map(lambda a: jnp.array(a, copy=True), (state, outbox, mail))
 
-    def foresee(self, carry: Any, rounds: int) -> None:
+    def compile_ahead(self, carry: Any, rounds: int) -> None:
         """Nothing: events cut a run into stretches of their own."""
 
     def advance(self, carry: Any, first: int, rounds: int) -> tuple[Any, float]:
@@ -131,7 +141,7 @@ class FaultySimulator(Simulator):
         stops = sorted({-(-r // phases) * phases for r in self.faults.breaks})
         spent, at, end = 0.0, first, first + rounds
         while at < end:
-            self.clear(at)
+            self.set_network(at)
             carry = self.apply_events(carry, at, phases)
             until = next((r for r in stops if at < r < end), end)
             carry, took = super().advance(carry, at, until - at)
@@ -149,73 +159,63 @@ class FaultySimulator(Simulator):
         who, new = np.isin(np.arange(V), [*wiped, *come]), np.isin(np.arange(V), come)
         here = (self.method, self.network, self.block, carry, self.origin_models)
         args = (*here, jnp.asarray(who), jnp.asarray(new))
-        return compiled(begin_again, args, {})(*args)
+        return compiled(restart_nodes, args, {})(*args)
 
     def view(self, carry: Any) -> tuple[Array, Array]:
-        return peek(self.method, self.network, self.block, carry)
+        return view_faulty(self.method, self.network, self.block, carry)
 
-    def noise_per_round(self) -> int:
-        return super().noise_per_round() + 2 * len(self.edge_ids) + self.graph.nodes
+    def numbers_per_round(self) -> int:
+        return super().numbers_per_round() + 2 * len(self.edge_ids) + self.graph.nodes
 
     def arguments(self, carry: Any, first: int, steps: int) -> tuple[Any, ...]:
         phases = len(self.method.phases)
         at = first + jnp.arange(steps * phases)
-        edge = draw_bits(jax.random.fold_in(self.luck_key, 0), self.edge_ids, at, 2)
-        node = draw_bits(jax.random.fold_in(self.luck_key, 1), self.block.ids, at, 1)[..., 0]
-        luck = tuple(a.reshape(steps, phases, *a.shape[1:]) for a in (edge, node))
-        return self.method, self.network, self.block, carry, self.random_bits(first, steps), luck
+        edge = draw_bits(jax.random.fold_in(self.fault_seed, 0), self.edge_ids, at, 2)
+        node = draw_bits(jax.random.fold_in(self.fault_seed, 1), self.block.ids, at, 1)[..., 0]
+        fault_bits = tuple(a.reshape(steps, phases, *a.shape[1:]) for a in (edge, node))
+        random_bits = self.random_bits(first, steps)
+        return self.method, self.network, self.block, carry, random_bits, fault_bits
 
     def sent(self, carry: Any, rounds: int) -> int:
         return int(carry[2].sent)
 
-    def present(self, round: int) -> np.ndarray:
-        return self.faults.present(self.graph.nodes, max(round - 1, 0))
 
-    @property
-    def message_bytes(self) -> float:
-        """With the scale of rounded numbers, and the places of those that are sent."""
-        numbers = self.problem.size if self.kept is None else self.kept
-        bits = 8 * self.dtype.itemsize if self.faults.bits is None else self.faults.bits
-        places = 0 if self.kept is None else 4 * numbers
-        scale = 0 if self.faults.bits is None else self.dtype.itemsize
-        return numbers * bits / 8 + places + scale
+def compressed_bytes(faults: Faults, size: int, kept: int | None, itemsize: int) -> float:
+    """Of one vector, with the scale of rounded numbers, and the places of those that are sent."""
+    numbers = size if kept is None else kept
+    bits = 8 * itemsize if faults.bits is None else faults.bits
+    places = 0 if kept is None else 4 * numbers
+    scale = 0 if faults.bits is None else itemsize
+    return numbers * bits / 8 + places + scale
 
 
-def spells(part: np.ndarray, length: float | None) -> Spells:
-    """Off for `part` of the time in all, and for `length` rounds on end in the mean."""
-    if length is None:
-        return Spells(jnp.asarray(part), jnp.asarray(part))
-    begin = part / (length * (1 - part))
-    return Spells(jnp.asarray(begin), jnp.asarray(np.full_like(begin, 1 - 1 / length)))
-
-
-def own_words(hears: tuple[str, ...], owner: Array, outbox: tuple[Array, ...]) -> tuple[Array, ...]:
+def assumed_messages(
+    hears: tuple[str, ...], owner: Array, outbox: tuple[Array, ...]
+) -> tuple[Array, ...]:
     """(e, n) what a neighbour would have said that is where the node is, with no duals."""
     return tuple(
         out if kind == "each" else out[owner] for kind, out in zip(hears, outbox, strict=True)
     )
 
 
-def begin_again(
-    method: Any, network: Faulty, p: Block, carry: Any, X: Array, who: Array, come: Array
+def restart_nodes(
+    method: Method, network: FaultyWires, p: Block, carry: Any, X: Array, who: Array, come: Array
 ) -> Any:
     """The nodes `who` as at the start; the neighbours of those that `come` expect nothing yet."""
     state, outbox, mail = carry
     first_state, first_outbox = method.init(p, X, None)
-    new = network.kept_by(who, first_state, state)
+    new = network.select_nodes(who, first_state, state)
     spent = {
         name: getattr(new.memory, name) + jnp.where(who, getattr(state.memory, name), 0)
         for name in ("calls", "evaluations")
         if hasattr(new.memory, name)
     }
     new = new._replace(memory=new.memory._replace(**spent))
-    sent = network.kept_outbox(method.hears, who, first_outbox, outbox)
-    meeting = method.init(p, method.answer(new), None)[1]
+    sent = network.select_senders(method.hears, who, first_outbox, outbox)
+    first_messages = method.init(p, method.answer(new), None)[1]
+    assumed = assumed_messages(method.hears, network.owner, first_messages)
     lost = (who[network.owner] | come[network.wires.other])[:, None]
-    heard = tuple(
-        jnp.where(lost, w, h)
-        for w, h in zip(own_words(method.hears, network.owner, meeting), mail.heard, strict=True)
-    )
+    heard = tuple(jnp.where(lost, w, h) for w, h in zip(assumed, mail.heard, strict=True))
     due = mail.due
     if due is not None:
         due = jnp.where(lost[:, 0], -1, due)
@@ -223,9 +223,9 @@ def begin_again(
 
 
 @jax.jit
-def peek(method: Any, network: Faulty, p: Block, carry: Any) -> tuple[Array, Array]:
+def view_faulty(method: Method, network: FaultyWires, p: Block, carry: Any) -> tuple[Array, Array]:
     """Models and duals, as if all that was said had been heard."""
     state, outbox, _ = carry
     coming = tuple(map(network.across, method.hears, outbox))
-    inbox = network.inbox(method, p, outbox, coming)
+    inbox = network.received(coming).deliver(method.hears, p.links, outbox)
     return method.answer(state), method.duals(p.links, state, inbox, outbox)

@@ -17,12 +17,13 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from edgewise.backend.random_bits import draw
 from edgewise.backend.threads import on_host
-from edgewise.engines.device_layout import AXIS, Crossing, Layout
-from edgewise.engines.simulator import Simulator, begin, look, run_rounds
-from edgewise.engines.wires import connect, edge_duals
+from edgewise.engines.device_placement import AXIS, DevicePlacement
+from edgewise.engines.simulator import Simulator
+from edgewise.engines.wires import connect
 from edgewise.errors import MethodError, whole_number
 from edgewise.graph.graph import Graph
-from edgewise.running.evaluator import Gauge
+from edgewise.methods.contract import Method
+from edgewise.problem.block import Block
 
 
 @lru_cache(maxsize=64)
@@ -45,33 +46,28 @@ def jitted(mesh: Mesh, f: Callable[..., Any], *static: str) -> Callable[..., Any
     return jax.jit(on_each(mesh, f), static_argnames=static)
 
 
-def origin(p: Any, X: Array, eta: Array) -> Array:
-    X0: Array = p.penalty.prox(X, eta)
-    return X0
+class SeveralDevices:
+    """The layout of nodes in equal stretches over devices."""
 
+    nodes = None  # rows of silent nodes are in between
 
-class ShardedSimulator(Simulator):
-    """The simulator with its nodes in equal stretches over `devices`."""
-
-    def __init__(
-        self, problem: Any, graph: Graph, method: Any, seed: int, dtype: Any, devices: list[Any]
-    ) -> None:
+    def __init__(self, problem: Any, graph: Graph, dtype: Any, devices: list[Any]) -> None:
+        self.problem, self.graph, self.dtype = problem, graph, dtype
         self.mesh = Mesh(np.array(devices), (AXIS,))
         self.sharding = NamedSharding(self.mesh, PartitionSpec(AXIS))
-        self.layout = Layout(graph, problem.counts, len(devices))
-        self.program, self.begin = on_each(self.mesh, run_rounds), on_each(self.mesh, begin)
-        super().__init__(problem, graph, method, seed, dtype)
+        self.placement = DevicePlacement(graph, problem.counts, len(devices))
 
-    def lay_out(self, weights: dict[str, np.ndarray]) -> None:
+    def lay_out(self, method: Method, weights: dict[str, np.ndarray]) -> tuple[Any, Any, Block]:
         """Every device its own part, built on the host: the whole is never on one device."""
-        layout = self.layout
+        at = self.placement
         with on_host():
             links, _ = jax.tree.map(np.asarray, connect(self.graph, weights, self.dtype))
             whole = self.problem.block(links, self.dtype, rows=())
-            self.network: Crossing = self.spread(layout.crossing(k, links) for k in layout.range)
-            self.methods = self.spread(layout.of_nodes(k, self.method) for k in layout.range)
-            rows = layout.rows(self.problem, self.dtype)
-            self.block = self.spread(layout.block(k, whole, rows(k)) for k in layout.range)
+            wires = self.spread(at.wires(k, links) for k in at.range)
+            methods = self.spread(at.of_nodes(k, method) for k in at.range)
+            rows = at.rows(self.problem, self.dtype)
+            block: Block = self.spread(at.block(k, whole, rows(k)) for k in at.range)
+        return methods, wires, block
 
     def spread(self, parts: Any) -> Any:
         """One tree per device, alike in shape -> one tree; each part is put where it belongs before
@@ -87,67 +83,53 @@ class ShardedSimulator(Simulator):
 
         return jax.tree.map(join, *placed)
 
-    def of_nodes(self, a: np.ndarray) -> Array:
+    def own(self, a: Any) -> Any:
+        return a
+
+    def place(self, a: Any) -> Array:
         whole = np.asarray(a, self.dtype)
-        out: Array = self.spread(self.layout.of_nodes(k, whole) for k in self.layout.range)
+        out: Array = self.spread(self.placement.of_nodes(k, whole) for k in self.placement.range)
         return out
 
-    def origin(self) -> np.ndarray:
-        zero = np.zeros((self.problem.nodes, self.problem.size))
-        prox = jitted(self.mesh, origin)
-        return self.layout.joined(prox(self.block, self.of_nodes(zero), self.of_nodes(self.eta)))
+    def place_edges(self, a: np.ndarray) -> Array:
+        whole = a.astype(self.dtype)
+        out: Array = self.spread(self.placement.of_edges(k, whole) for k in self.placement.range)
+        return out
 
-    def starting(self, X: np.ndarray, duals: np.ndarray | None) -> tuple[Any, ...]:
-        D = None
-        if duals is not None and "each" in self.method.hears:
-            flows = edge_duals(self.graph, duals).astype(self.dtype)
-            D = self.spread(self.layout.of_edges(k, flows) for k in self.layout.range)
-        elif duals is not None:
-            D = self.of_nodes(duals)
-        return self.methods, self.block, self.of_nodes(X), D
+    def place_carry(self, carry: Any) -> Any:
+        return jax.device_put(carry, self.sharding)  # a checkpoint's comes from one device
 
-    def arguments(self, carry: Any, first: int, steps: int) -> tuple[Any, ...]:
-        carry = jax.device_put(carry, self.sharding)  # a checkpoint's comes from one device
-        return self.methods, *super().arguments(carry, first, steps)[1:]
+    def join(self, a: Array) -> np.ndarray:
+        return self.placement.joined(a)
 
-    def random_bits(self, first: int, steps: int) -> Array:
+    def random_bits(
+        self, seed: Any, ids: Array, first: int, steps: int, phases: int, draws: int
+    ) -> Array:
         """(D, steps, phases, v, draws), each device drawing its own."""
-        phases, D = len(self.method.phases), self.layout.devices
+        D = self.placement.devices
         at = jnp.broadcast_to(first + jnp.arange(steps * phases), (D, steps * phases))
-        seeds = jnp.broadcast_to(self.seed, (D,))
         draw_each = jitted(self.mesh, draw, "draws")
-        noise: Array = draw_each(seeds, self.block.ids, at, draws=self.method.random_draws)
-        return noise.reshape(D, steps, phases, *noise.shape[2:])
+        bits: Array = draw_each(jnp.broadcast_to(seed, (D,)), ids, at, draws=draws)
+        return bits.reshape(D, steps, phases, *bits.shape[2:])
 
-    def view(self, carry: Any) -> tuple[Any, Any]:
-        carry = jax.device_put(carry, self.sharding)
-        found = jitted(self.mesh, look)(self.methods, self.network, self.block.links, carry)
-        return self.layout.joined(found[0]), self.layout.joined(found[1])
+    def program(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        return on_each(self.mesh, f)
 
-    def per_node(self, a: Any) -> np.ndarray:
-        return self.layout.joined(a)
+    def call(self, f: Callable[..., Any], *args: Any) -> Any:
+        return jitted(self.mesh, f)(*args)
 
-    @property
-    def residents(self) -> None:
-        return None
-
-    def gauge(self) -> Gauge:
-        return HostGauge(self.problem, self.graph)
-
-    @property
-    def bytes_between_devices(self) -> float:
-        """Of one round, all devices together, padding included."""
-        return self.network.rows(self.method.hears) * self.layout.devices * self.message_bytes
-
-
-class HostGauge(Gauge):
-    """Measures on the host, which has all data anyway, where no device may have room for them."""
-
-    def __init__(self, problem: Any, graph: Graph) -> None:
+    def evaluation_block(self, rows: Any) -> Block:
+        """On the host, which has all data anyway, where no device may have room for them."""
         with on_host():
-            super().__init__(problem, graph)
+            block: Block = self.problem.block(None, np.float64)
             # committed: what is measured goes there, not these data to some device
-            self.block = jax.device_put(self.block, self.block.labels.device)
+            return jax.device_put(block, block.labels.device)
+
+
+def bytes_between_devices(executor: Simulator) -> float:
+    """Of one round, all devices together, padding included."""
+    devices = executor.block.ids.shape[0]
+    return executor.network.rows(executor.method.hears) * devices * executor.message_bytes
 
 
 def choose_devices(devices: Any, problem: Any, faults: Any) -> list[Any]:

@@ -1,8 +1,8 @@
-"""Which device has which nodes, samples and edges, and what they must tell each other."""
+"""What each of several devices has of the nodes, samples and edges, in arrays of one shape."""
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,8 @@ import scipy.sparse as sp
 from jax import Array, lax
 
 from edgewise.backend.pytree import pytree
-from edgewise.engines.wires import by_slots, hear
+from edgewise.engines.placement import Crossing, Part, contiguous
+from edgewise.engines.wires import DirectWires, far_ends_by_slot
 from edgewise.graph.graph import Graph
 from edgewise.problem.block import Block, Links
 from edgewise.problem.rows import Rows, Sparse, make_rows
@@ -46,51 +47,44 @@ class Exchange:
         return sum(r.shape[-1] for r in self.send)
 
 
-class Crossing(NamedTuple):
-    """A device's wires. Far ends are rows of a pool: see `Exchange`."""
+@pytree()
+class DeviceWires(DirectWires):
+    """A device's wires: rows that neighbours elsewhere want go there within the program."""
 
-    other: Any  # (e,) the node at the far end
-    reverse: Any  # (e,) the same edge the other way
-    neighbours: Any  # (v, d) the far ends again, a padded row per node, or None
     vectors: Exchange
     messages: Exchange
 
-    def deliver(
-        self, hears: tuple[str, ...], links: Links, outbox: tuple[Array, ...]
-    ) -> tuple[Array, ...]:
-        return tuple(self.one(k, links, sent) for k, sent in zip(hears, outbox, strict=True))
+    def exchange(self, kind: str) -> Exchange:
+        return self.messages if kind == "each" else self.vectors
 
-    def one(self, kind: str, links: Links, sent: Array) -> Array:
-        exchange = self.messages if kind == "each" else self.vectors
-        return hear(self, kind, links, sent, exchange.pool(sent))
+    def pool(self, place: int, kind: str, sent: Array) -> Array:
+        return self.exchange(kind).pool(sent)
 
     def rows(self, hears: tuple[str, ...]) -> int:
         """Vectors that a device sends to others in a round."""
-        return sum((self.messages if k == "each" else self.vectors).rows for k in hears)
+        return sum(self.exchange(kind).rows for kind in hears)
 
 
-class Layout:
+class DevicePlacement:
     """Nodes in stretches of v over the devices, or v - 1 and a silent one: it has no edges, and a
-    sample of its own, so that what it does touches nobody."""
+    sample of its own, so that what it does touches nobody. All devices have arrays of one shape."""
 
     def __init__(self, graph: Graph, counts: np.ndarray, devices: int) -> None:
         self.devices, self.range = devices, range(devices)
-        self.cuts = np.arange(devices + 1) * graph.nodes // devices
-        self.sizes = np.diff(self.cuts)
+        home = contiguous(graph.nodes, devices)
+        parts = [Part(graph, home, k) for k in self.range]
+        self.sizes = np.array([len(part.nodes) for part in parts])
+        self.cuts = np.r_[0, np.cumsum(self.sizes)]
         self.v = int(self.sizes.max())
         self.sample_cuts = np.r_[0, np.cumsum(counts)][self.cuts]
         self.N = int((np.diff(self.sample_cuts) + (self.sizes < self.v)).max())
         d = self.directed = graph.directed
-        self.edge_cuts = np.searchsorted(d.owner, self.cuts)
+        self.edge_cuts = np.r_[0, np.cumsum([len(part.edges) for part in parts])]
         self.e = int(np.diff(self.edge_cuts).max())
-        node_home = np.repeat(self.range, self.sizes)
-        edge_home = node_home[d.owner]
-        self.crossing_share = float((edge_home != node_home[d.other]).mean()) if self.e else 0.0
-        own = [slice(*self.edge_cuts[k : k + 2]) for k in self.range]
-        self.vectors, self.far = exchange([d.other[s] for s in own], node_home, self.cuts, self.v)
-        self.messages, self.back = exchange(
-            [d.reverse[s] for s in own], edge_home, self.edge_cuts, self.e
-        )
+        crosses = home[d.owner] != home[d.other]
+        self.crossing_share = float(crosses.mean()) if self.e else 0.0
+        self.vectors, self.far = exchanges([part.vectors for part in parts], self.v)
+        self.messages, self.back = exchanges([part.messages for part in parts], self.e)
 
     # --- parts of arrays ---------------------------------------------------------------------
 
@@ -149,15 +143,14 @@ class Layout:
         rho, mixing = (None if w is None else self.of_edges(k, w) for w in whole[1:3])
         return Links(owner.astype(np.int32), rho, mixing, total, slots)
 
-    def crossing(self, k: int, whole: Links) -> Crossing:
-        low, high = self.edge_cuts[k : k + 2]
-        mine, neighbours = slice(0, high - low), None
+    def wires(self, k: int, whole: Links) -> DeviceWires:
+        neighbours = None
         reverse = np.arange(self.e, dtype=np.int32)  # nobody's edges talk to themselves
-        reverse[mine] = self.back[k]
+        reverse[: len(self.back[k])] = self.back[k]
         other = filled(self.far[k], self.e, 0)
         if whole.slots is not None:
-            neighbours = by_slots(self.links(k, whole).slots, other)
-        return Crossing(other, reverse, neighbours, self.vectors(k), self.messages(k))
+            neighbours = far_ends_by_slot(self.links(k, whole).slots, other)
+        return DeviceWires(other, reverse, neighbours, self.vectors[k], self.messages[k])
 
     def rows(self, problem: Any, dtype: Any) -> Callable[[int], Rows]:
         """Of device k; of one shape on all of them."""
@@ -190,37 +183,19 @@ def filled(a: np.ndarray, length: int, fill: float) -> np.ndarray:
     return out
 
 
-def exchange(
-    wanted: list[np.ndarray], home: np.ndarray, cuts: np.ndarray, size: int
-) -> tuple[Callable[[int], Exchange], list[np.ndarray]]:
-    """Items are spread in stretches that begin at `cuts`, item i at device home[i], and device k
-    needs items wanted[k]. Each device's exchange, and where in its pool, after `size` rows of its
-    own, it finds what it wanted."""
-    D = len(wanted)
-    needs = [np.unique(w) for w in wanted]
-    lists = {
-        (k, shift): needs[k][home[needs[k]] == (k - shift) % D]
-        for k in range(D)
-        for shift in range(1, D)
-    }
-    most = {s: max(len(lists[k, s]) for k in range(D)) for s in range(1, D)}
-    shifts = tuple(s for s in range(1, D) if most[s])
-    begin = dict(zip(shifts, size + np.r_[0, np.cumsum([most[s] for s in shifts])], strict=False))
-
-    def of(k: int) -> Exchange:
-        send = []
-        for s in shifts:
-            to = (k + s) % D
-            rows = np.zeros(most[s], np.int32)
-            rows[: len(lists[to, s])] = lists[to, s] - cuts[k]
-            send.append(rows)
-        return Exchange(tuple(send), shifts, D)
-
-    found = []
-    for k in range(D):
-        place = np.empty(len(home), np.int32)
-        place[cuts[k] : cuts[k + 1]] = np.arange(cuts[k + 1] - cuts[k])
-        for s in shifts:
-            place[lists[k, s]] = begin[s] + np.arange(len(lists[k, s]))
-        found.append(place[wanted[k]])
-    return of, found
+def exchanges(crossings: list[Crossing], size: int) -> tuple[list[Exchange], list[np.ndarray]]:
+    """Each device's exchange, and where in its pool, after `size` rows of its own, its edges find
+    what they want. What goes as far ahead is filled up to the most that any device sends there."""
+    D = len(crossings)
+    sends = [{(to - k) % D: rows for to, rows in c.send.items()} for k, c in enumerate(crossings)]
+    shifts = tuple(sorted({shift for send in sends for shift in send}))
+    most = [max(len(send.get(shift, ())) for send in sends) for shift in shifts]
+    begin = dict(zip(shifts, size + np.r_[0, np.cumsum(most)], strict=False))
+    none = np.zeros(0, np.int32)
+    made, found = [], []
+    for k, crossing in enumerate(crossings):
+        rows = zip(shifts, most, strict=True)
+        padded = (filled(sends[k].get(shift, none), m, 0) for shift, m in rows)
+        made.append(Exchange(tuple(padded), shifts, D))
+        found.append(crossing.places({other: begin[(k - other) % D] for other in crossing.receive}))
+    return made, found
