@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from drawings import legend
 from typer.testing import CliRunner
 
 import edgewise as ew
@@ -157,13 +158,18 @@ def test_data_by_path_are_drawn_and_normalised(tmp_path):
 # --- files ----------------------------------------------------------------------------------------
 
 
-def test_everything_is_written(made, small_figure):
+def test_everything_is_written(made, small_figure, drawn):
     where, outcome = made
     verdict = Verdict("it works", {PRINTED: True, TUNED: False}, "1 and 2")
     files = output.write(small_figure, where, replace(outcome, verdicts=[verdict]), 1.5)
-    assert {k: p.stat().st_size > 1000 for k, p in files.items() if k != "json"} == dict.fromkeys(
-        ("csv", "png", "pdf", "html"), True
-    )
+    assert set(files) == {"csv", "png", "pdf", "html", "json"}
+    assert "<html" in files["html"].read_text()
+    for kind in ("png", "pdf"):
+        figure = drawn[files[kind].name]
+        assert legend(figure) == list(small_figure.methods)
+        shown = [line for ax in figure.axes for line in ax.lines]
+        assert len(shown) == 2 * len(outcome.runs)  # against calls, and against rounds
+        assert np.array_equal(shown[0].get_xdata(), outcome.runs[0].trace["oracle_calls"])
     with files["csv"].open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == sum(len(r.trace) for r in outcome.runs)
@@ -173,7 +179,7 @@ def test_everything_is_written(made, small_figure):
     assert {"seed", "scale", "edgewise", "jax", "machine", "data"} <= set(said["about"])
 
 
-def test_runtime_stops_at_the_gap_and_draws_bars(tmp_path):
+def test_runtime_stops_at_the_gap_and_draws_bars(tmp_path, drawn):
     quick = replace(named("runtime-2000"), methods=("SVR-PD", "SAGA-PD"), claims=())
     outcome = quick.run(job(tmp_path / "runtime", jobs=2))
     for run in outcome.runs:
@@ -182,7 +188,15 @@ def test_runtime_stops_at_the_gap_and_draws_bars(tmp_path):
         if run.setting == TUNED:
             assert reached[-1]
     outcome.draw(tmp_path / "bars.png")
-    assert (tmp_path / "bars.png").stat().st_size > 1000
+    names = [text.get_text() for text in drawn["bars.png"].axes[0].get_yticklabels()]
+    assert names == list(quick.methods)
+    for ax in drawn["bars.png"].axes:
+        runs = [run for run in outcome.runs if run.setting == ax.get_title()]
+        for bar, run in zip(ax.patches, runs, strict=True):
+            seconds, gaps = run.trace["seconds"], run.trace["bregman"]
+            assert 0 < bar.get_width() <= seconds[-1]
+            grey = bar.get_facecolor() == (0.8, 0.8, 0.8, 1.0)
+            assert grey == (not (gaps <= quick.until).any())
 
 
 def test_the_command_lists_refuses_and_runs(tmp_path, monkeypatch):

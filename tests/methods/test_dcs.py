@@ -141,6 +141,9 @@ def slope(values):
     return np.polyfit(np.log(at), np.log(np.asarray(values)[at]), 1)[0]
 
 
+@pytest.mark.quick_if(
+    lambda graph, how, penalty: (graph, how) == ("ring", "label") or penalty == "own"
+)
 @pytest.mark.parametrize(
     ("graph", "how", "penalty"),
     [
@@ -159,6 +162,7 @@ def test_errors_fall_at_least_as_fast_as_theory_says(graph, how, penalty):
         assert error[-1] < (1e-4 if mu else 1e-2), (mu, error[-1])
 
 
+@pytest.mark.exhaustive
 def test_with_time_it_comes_close():
     result = run(DCS(ew.Full(), inner=2), "random", "label", rounds=40_000)
     assert np.abs(result.X - optimum("label").x).max() < 2e-6

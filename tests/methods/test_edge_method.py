@@ -75,6 +75,7 @@ def test_with_its_default_weights_it_is_extra():
     assert np.abs(other.X - ours.X).max() > 1e-3
 
 
+@pytest.mark.quick_if(lambda graph, how: (graph, how) == ("ring", "label"))
 @pytest.mark.parametrize("how", ["iid", "label"])
 @pytest.mark.parametrize("graph", ["ring", "random", "complete"])
 def test_it_reaches_the_optimum(graph, how):

@@ -168,6 +168,9 @@ def test_nodes_that_are_done_ask_no_more_and_stay():
 GRID = [(graph, how, True) for graph in GRAPHS for how in ("iid", "label")]
 
 
+@pytest.mark.quick_if(
+    lambda graph, how, **_: (graph, how) in {("ring", "label"), ("complete", "iid")}
+)
 @pytest.mark.parametrize(("graph", "how", "penalised"), [*GRID, ("ring", "label", False)])
 @pytest.mark.parametrize("method", METHODS)
 def test_it_reaches_the_optimum(method, graph, how, penalised):

@@ -118,6 +118,7 @@ def problem(how, penalised):
     return made, star
 
 
+@pytest.mark.quick_if(lambda graph, how, **_: (graph, how) == ("ring", "label"))
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("how", ["iid", "label"])

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -99,6 +98,9 @@ def test_divergence_is_said_with_a_step_that_works():
     assert suggested == pytest.approx(30.0 / 4, rel=1e-2)
 
 
+@pytest.mark.quick_if(
+    lambda name, form: form == ("edge" if name in ("svr-pd-es", "sk-pd", "spd") else "node")
+)
 @pytest.mark.parametrize("name", ["saga-pd", "svr-pd-es", "lsvr-pd", "asvr-pd", "sk-pd", "spd"])
 @pytest.mark.parametrize("form", ["node", "edge"])
 def test_a_resumed_run_is_identical(tmp_path, name, form):
@@ -495,7 +497,7 @@ def test_a_stream_is_checked():
         ew.Problem(ew.Stream(truth, holdout), loss=ew.Squared(), weights="sample")
 
 
-def test_trace_saves_loads_and_plots(tmp_path):
+def test_trace_saves_loads_and_plots(tmp_path, drawn):
     trace = ew.solve(PROBLEM, GRAPH, rounds=100).trace
     for name in ("run.npz", "run.csv", "bare"):
         loaded = ew.Trace.load(trace.save(tmp_path / name))
@@ -506,7 +508,8 @@ def test_trace_saves_loads_and_plots(tmp_path):
     assert (frame["rounds"] == trace["rounds"]).all()
     axes = trace.plot("residual", x="oracle_calls", path=tmp_path / "run.png")
     assert np.array_equal(axes.lines[0].get_xdata(), trace["oracle_calls"])
-    assert Path(tmp_path / "run.png").stat().st_size > 5000
+    assert np.array_equal(axes.lines[0].get_ydata(), trace["residual"])
+    assert axes.figure is drawn["run.png"]
     with pytest.raises(errors.UnknownName, match="did you mean 'bregman'"):
         trace["bergman"]
 
