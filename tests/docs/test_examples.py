@@ -19,7 +19,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 import edgewise as ew
-from edgewise.running.trace import LABELS
+from edgewise.plotting.axes import LABELS
 
 EXAMPLES = ROOT / "examples"
 GALLERY = ROOT / "docs" / "gallery.md"

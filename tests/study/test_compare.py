@@ -11,7 +11,7 @@ from rich.console import Console
 
 import edgewise as ew
 from edgewise.errors import MethodError, UnknownName
-from edgewise.running.trace import LABELS
+from edgewise.plotting.axes import LABELS
 from edgewise.study.compare import ALL_UNITS, Comparison
 from edgewise.study.curves import Curve
 
