@@ -204,9 +204,10 @@ def test_who_is_away_is_not_counted():
     ("squeeze", "size"),
     [
         ({}, 8 * n),
-        ({"bits": 6}, 6 * n / 8 + 8),
+        ({"bits": 6}, np.ceil(6 * n / 8) + 2 + 1),
+        ({"bits": 6, "feedback": False}, np.ceil(6 * n / 8) + 2),
         ({"keep": 0.5}, 2 * (8 + 4)),
-        ({"keep": 0.3, "bits": 6}, 2 * (6 / 8 + 4) + 8),
+        ({"keep": 0.3, "bits": 6}, np.ceil(2 * 6 / 8) + 2 * 4 + 2 + 1),
     ],
 )
 def test_bytes_are_those_of_what_is_sent(squeeze, size):
@@ -217,7 +218,7 @@ def test_bytes_are_those_of_what_is_sent(squeeze, size):
 def test_bytes_are_of_all_messages():
     trace = solve(ew.Faults(bits=6), rounds=10).trace
     assert list(trace["vectors_sent"]) == [0, 2 * E * 5, 2 * E * 10]
-    assert_allclose(trace["bytes_sent"], trace["vectors_sent"] * (6 * n / 8 + 8))
+    assert_allclose(trace["bytes_sent"], trace["vectors_sent"] * (np.ceil(6 * n / 8) + 3))
 
 
 # --- events ---------------------------------------------------------------------------------------
@@ -301,6 +302,6 @@ def test_float32(given):
             carry, _ = made.advance(carry, t, 5)
         kinds = {a.dtype for a in jax.tree.leaves(carry) if a.dtype.kind == "f"}
     assert kinds == {np.dtype("float32")}
-    if "bits" not in given:  # these round at random, by other words
-        X = solve(ew.Faults(**given), rounds=20).X
-        assert_allclose(made.view(carry)[0], X, atol=1e-5)
+    X = solve(ew.Faults(**given), rounds=20).X
+    # what float32 leaves out may tip a number to the next multiple of a unit
+    assert_allclose(made.view(carry)[0], X, atol=1e-2 if "bits" in given else 1e-5)

@@ -112,8 +112,8 @@ def leave(o: LeaveOptions) -> None:
     if not smaller.complete:
         console.print("not all peers are here: whether the others stay connected was not checked")
     if o.json:
-        said = {"peer": o.peer, "changed": changed, "connected": smaller.complete or None}
-        print_json({"command": "network leave", **said})
+        summary = {"peer": o.peer, "changed": changed, "connected": smaller.complete or None}
+        print_json({"command": "network leave", **summary})
 
 
 def renew(o: RenewOptions) -> None:
@@ -210,7 +210,7 @@ def penalty_of_each(texts: list[str] | None, nodes: int) -> list[tuple[str, ...]
     return each
 
 
-# --- what is said ---------------------------------------------------------------------------------
+# --- what is printed ------------------------------------------------------------------------------
 
 
 def describe(network: "Mesh", config: "PeerConfig") -> dict[str, Any]:
@@ -227,7 +227,7 @@ def describe(network: "Mesh", config: "PeerConfig") -> dict[str, Any]:
 
 
 def expires(config: "PeerConfig") -> str:
-    from edgewise.peers.transport import certificates
+    from edgewise.peers.config import certificates
 
     return certificates.expiry(config.certificate.read_bytes()).isoformat()
 

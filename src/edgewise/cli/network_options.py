@@ -91,7 +91,7 @@ class InitOptions(CommonOptions, KeyOptions, MethodOptions):
     bits: Annotated[
         Whole, option(PEERS, "Numbers travel as changes of so many bits; for tolerant peers.")
     ] = None
-    veil: Annotated[
+    dual_noise: Annotated[
         float,
         option(
             PEERS,

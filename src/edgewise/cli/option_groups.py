@@ -203,7 +203,7 @@ class RunOptions:
     checkpoint: Annotated[
         Text,
         option(
-            STOP, "File to save the state to and go on from.", show_default="RUN/checkpoint.npz"
+            STOP, "File to save the state to and go on from.", show_default="RUN/checkpoint.bin"
         ),
     ] = None
     resume: Annotated[

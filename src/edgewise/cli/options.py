@@ -92,7 +92,7 @@ class ReportOptions(CommonOptions):
     runs: Annotated[
         Several,
         typer.Argument(
-            help="Folders that `edgewise solve` wrote, or traces: .npz or .csv.",
+            help="Folders of `edgewise solve` or of peers, or traces: .npz or .csv.",
             show_default=False,
             metavar="RUN...",
         ),

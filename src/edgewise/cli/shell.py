@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import fields
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 import typer
@@ -86,25 +87,25 @@ def launched() -> Launched:
 def failing(debug: bool, speaks: bool = True) -> Iterator[None]:
     """Errors as one paragraph on stderr, with an exit code; said once where all of a job's
     processes have the same."""
-    code, said = BAD_INPUT, ""
+    code, message = BAD_INPUT, ""
     try:
         with passing_on_warnings(speaks):
             yield
         return
     except KeyboardInterrupt:
-        code, said = INTERRUPTED, "interrupted"
+        code, message = INTERRUPTED, "interrupted"
     except typer.Exit:
         raise
     except (EdgewiseError, OSError) as error:
-        said = f"error: {error}"
+        message = f"error: {error}"
     except Exception as error:
         code = OUR_FAULT
-        said = f"error: {type(error).__name__}: {error}; this is a fault of Edgewise, not yours"
-        said += "" if debug else ": --debug shows where"
+        message = f"error: {type(error).__name__}: {error}; this is a fault of Edgewise, not yours"
+        message += "" if debug else ": --debug shows where"
     if debug:
         traceback.print_exc()
     if speaks:
-        print(" ".join(said.split()), file=sys.stderr)
+        print(" ".join(message.split()), file=sys.stderr)
     raise typer.Exit(code)
 
 
@@ -151,6 +152,21 @@ def noticing_interrupts() -> Iterator[Callable[[], bool]]:
 def output(options: Any, speaks: bool = True) -> Console:
     """Where tables go: nowhere if the output is to be JSON, or another rank's."""
     return Console(quiet=options.json or not speaks)
+
+
+def print_end(o: Any, console: Console, folder: Path | None, summary: Any) -> None:
+    """Where the run is kept, and its summary where JSON was asked for."""
+    if folder is not None:
+        console.print(f"saved in {folder}", highlight=False, soft_wrap=True)
+    if o.json:
+        print_json(summary)
+
+
+def exit_unless(converged: bool, interrupted: bool) -> None:
+    if interrupted:
+        raise typer.Exit(INTERRUPTED)
+    if not converged:
+        raise typer.Exit(NOT_CONVERGED)
 
 
 def print_json(value: Any) -> None:

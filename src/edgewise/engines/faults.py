@@ -29,7 +29,7 @@ class Faults:
               again
     leave     (node, round): it is gone from that round on, and the optimum is of those present
     join      (node, round): it comes, from nothing, in that round; absent before, unless it left
-    bits      messages are rounded to so many bits a number, at random up or down
+    bits      messages are rounded to so many bits a number, as peers do with `bits`
     keep      only this part of a message's numbers is sent, the largest
     feedback  with bits or keep: what is sent is the change of what the receiver holds, so that
               what one message leaves out comes with later ones

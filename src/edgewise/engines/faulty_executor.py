@@ -8,6 +8,7 @@ import numpy as np
 from jax import Array, lax
 
 from edgewise.backend.programs import compiled
+from edgewise.backend.quantiser import UNIT_BYTES, hold, packed_bytes
 from edgewise.backend.random_bits import draw_bits
 from edgewise.engines.faults import Faults
 from edgewise.engines.faulty_wires import Chances, FaultyWires, Mail, Waiting, two_state_chain
@@ -90,7 +91,6 @@ class FaultyExecutor(Simulator):
             jnp.asarray(up),
             jnp.asarray(present),
             self.chances,
-            jax.random.key_data(jax.random.fold_in(self.fault_seed, 2)),
             faults.delay,
             bool((faults.awake < 1).any() or faults.leave or faults.join or faults.patience),
             faults.drop > 0,
@@ -119,7 +119,9 @@ class FaultyExecutor(Simulator):
         heard = assumed_messages(self.method.hears, self.network.owner, outbox)
         slots = self.faults.delay + 1
         delays, changes = self.faults.delay > 0, self.faults.compresses and self.faults.feedback
-        nothing = tuple(map(jnp.zeros_like, outbox))
+        # the first message of few bits is whole, as peers send it; of few numbers it is not
+        first = outbox if self.kept is None else tuple(map(jnp.zeros_like, outbox))
+        held = tuple(hold(vectors, jnp, run=-1) for vectors in first)
         mail = Mail(
             heard,
             jnp.full(edges, -1, jnp.int64),
@@ -128,7 +130,7 @@ class FaultyExecutor(Simulator):
             jnp.zeros(edges, bool),
             tuple(jnp.zeros((slots, *h.shape), h.dtype) for h in heard) if delays else None,
             jnp.full((slots, edges), -1, jnp.int64) if delays else None,
-            (nothing, nothing) if changes else None,
+            held if changes else None,
             jnp.zeros((), jnp.int64),
             jnp.zeros((), jnp.int64),
             self.first_waiting() if self.faults.patience else None,
@@ -189,12 +191,13 @@ class FaultyExecutor(Simulator):
 
 
 def compressed_bytes(faults: Faults, size: int, kept: int | None, itemsize: int) -> float:
-    """Of one vector, with the scale of rounded numbers, and the places of those that are sent."""
+    """Of one vector: with the unit of rounded numbers, which message they are a change of (as peers
+    send it, the first one apart, which is whole), and the places of those that are sent."""
     numbers = size if kept is None else kept
-    bits = 8 * itemsize if faults.bits is None else faults.bits
     places = 0 if kept is None else 4 * numbers
-    scale = 0 if faults.bits is None else itemsize
-    return numbers * bits / 8 + places + scale
+    if faults.bits is None:
+        return numbers * itemsize + places
+    return packed_bytes(numbers, faults.bits) + UNIT_BYTES + faults.feedback + places
 
 
 def assumed_messages(

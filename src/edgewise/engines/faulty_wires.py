@@ -8,6 +8,7 @@ import numpy as np
 from jax import Array, lax
 
 from edgewise.backend.pytree import pytree
+from edgewise.backend.quantiser import Held, nearer, quantise, restore, take
 from edgewise.engines.wires import DirectWires, ReceivedMessages
 from edgewise.gradients.memory import coin
 from edgewise.problem.block import match
@@ -23,9 +24,7 @@ class Mail(NamedTuple):
     cut: Array  # (e,) whether messages get lost
     flight: Any  # (delay + 1, e, n) a vector sent each, by the round they were sent in; or None
     due: Any  # (delay + 1, e) the round that they arrive in, -1: never; or None
-    held: Any  # what receivers hold of the last but one and the last message, where changes are
-    # sent, or None. Changes from the last but one: messages of the edge form end up going to and
-    # fro, m_ij(t+1) = m_ij(t-1) + 2 rho (x_i - x_j)
+    held: Any  # `Held` of each vector sent, where changes are sent, or None
     sent: Array  # () messages so far, over directed edges
     round: Array  # ()
     waiting: Any = None  # Waiting, where nodes have patience
@@ -74,7 +73,6 @@ class FaultyWires:
     up: Any  # (e,) the link is not down
     present: Any  # (v,)
     chances: Chances
-    key: Any  # as plain numbers, so that it can be saved
     delay: int
     sleeps: bool  # whether anybody ever does not step
     drops: bool
@@ -182,23 +180,22 @@ class FaultyWires:
         """What receivers will hold of the outbox, and the same to send changes of."""
         if self.bits is None and self.kept is None:
             return outbox, None
-        key = jax.random.fold_in(jax.random.wrap_key_data(self.key), mail.round)
         if not self.feedback:
-            return tuple(self.squeeze(out, key) for out in outbox), None
-        before, last = mail.held
-        parts = zip(before, outbox, strict=True)
-        sent = tuple(h + self.squeeze(out - h, key) for h, out in parts)
-        now = self.select_senders(hears, mail.fresh, sent, last)
-        return now, (self.select_senders(hears, mail.fresh, last, before), now)
+            return tuple(map(self.squeeze, outbox)), None
+        held = tuple(map(self.sent_change, hears, outbox, mail.held, len(hears) * [mail.fresh]))
+        return tuple(h.recent for h in held), held
 
-    def squeeze(self, rows: Array, key: Array) -> Array:
+    def sent_change(self, kind: str, out: Array, held: Held, fresh: Array) -> Held:
+        from_other, base = nearer(held, out, jnp)
+        new = take(held, from_other, base + self.squeeze(out - base), jnp)
+        sends = (fresh[self.owner] if kind == "each" else fresh)[:, None]
+        return Held(*(jnp.where(sends, a, b) for a, b in zip(new, held, strict=True)))
+
+    def squeeze(self, rows: Array) -> Array:
         if self.kept is not None:
             rows = jnp.where(jnp.abs(rows) >= least_of(jnp.abs(rows), self.kept), rows, 0)
         if self.bits is not None:
-            levels = 2.0 ** (self.bits - 1) - 1
-            unit = jnp.abs(rows).max(1, keepdims=True) / levels
-            up = jax.random.uniform(key, rows.shape, rows.dtype)
-            rows = jnp.floor(rows / jnp.where(unit > 0, unit, 1) + up) * unit
+            rows = restore(*quantise(rows, self.bits, jnp), jnp)
         return rows
 
 

@@ -129,6 +129,7 @@ def figures(
         "bregman": missing if target is None else sums["bregman"],
         "consensus": jnp.sqrt(sums["spread"] / network.nodes),
         "residual": jnp.hypot(own, pull),
+        "objective": missing if target is None else sums["objective"],
     }
 
 

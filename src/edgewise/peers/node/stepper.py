@@ -1,7 +1,7 @@
 """What one peer computes: the same steps as everywhere else, over a block of one node."""
 
 from copy import copy
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,7 @@ from edgewise.engines.simulator import begin
 from edgewise.engines.wires import ReceivedMessages, links_of
 from edgewise.methods.contract import Method
 from edgewise.methods.knowledge import neighbourhood
+from edgewise.peers.transport.edge_facts import EdgeFacts, NodeFacts
 from edgewise.problem.problem import Problem
 from edgewise.running.measures import own_gap
 
@@ -27,27 +28,9 @@ CPU_OPTIONS = SIMULATED | {
 }
 
 
-class Facts(NamedTuple):
-    """What the two ends of an edge must know of each other to weigh it alike."""
-
-    degree: int
-    samples: int
-    sample_smoothness: float
-    mean_smoothness: float
-
-
-class Pair(NamedTuple):
-    """The two ends of an edge as they were when it came about. Its weight is made of these and
-    stays, whoever else joins either end or leaves it: all that matters is that both have the same.
-    """
-
-    own: Facts
-    other: Facts
-
-
-def facts_of(problem: Problem, degree: int) -> Facts:
+def facts_of(problem: Problem, degree: int) -> NodeFacts:
     L = problem.smoothness
-    return Facts(degree, int(problem.counts[0]), float(L.sample[0]), float(L.mean[0]))
+    return NodeFacts(degree, int(problem.counts[0]), float(L.sample[0]), float(L.mean[0]))
 
 
 def one_round(
@@ -81,11 +64,11 @@ def look(
     }
 
 
-class Local:
+class Stepper:
     """A peer's part of the computation, among neighbours in a fixed order."""
 
     def __init__(
-        self, problem: Problem, id: int, method: Method, seed: int, dtype: Any, own: Facts
+        self, problem: Problem, id: int, method: Method, seed: int, dtype: Any, own: NodeFacts
     ) -> None:
         self.problem, self.dtype, self.rule, self.own = problem, dtype, method.healing(), own
         steps, _ = self.rule.prepare(neighbourhood(problem, own, []))
@@ -98,7 +81,7 @@ class Local:
         self.block = block._replace(ids=jnp.array([id], jnp.int32))
         self.link([])
 
-    def link(self, pairs: list[Pair]) -> None:
+    def link(self, pairs: list[EdgeFacts]) -> None:
         _, weights = self.rule.prepare(neighbourhood(self.problem, self.own, pairs))
         d = len(pairs)
         links = links_of(np.zeros(d, np.int64), np.arange(d), 1, weights, self.dtype)
@@ -108,36 +91,36 @@ class Local:
         shape = (d, self.problem.size)
         self.heard = tuple(aligned_empty(shape, self.dtype) for _ in self.method.hears)
 
-    def among(self, pairs: list[Pair]) -> "Local":
+    def among(self, pairs: list[EdgeFacts]) -> "Stepper":
         """The same peer among these neighbours."""
         other = copy(self)
         other.link(pairs)
         return other
 
-    def start(self, veil: float = 0.0) -> Any:
+    def start(self, dual_noise: float = 0.0) -> Any:
         """(state, outbox) at the prox of zero, as everywhere."""
         zero = jnp.zeros((1, self.problem.size), self.dtype)
         X = self.block.penalty.prox(zero, self.method.eta)
-        carry = jax.jit(begin)(self.method, self.block, X, self.veiled(veil))
+        carry = jax.jit(begin)(self.method, self.block, X, self.noisy_duals(dual_noise))
         return jax.tree.map(lambda a: jnp.array(a, copy=True), carry)
 
-    def veiled(self, veil: float) -> Array | None:
+    def noisy_duals(self, dual_noise: float) -> Array | None:
         """Duals to begin with: random, of this deviation. They are drawn from the system and not
         from the seed, which neighbours know."""
-        if not veil:
+        if not dual_noise:
             return None
         size, rows = self.problem.size, range(len(self.block.links.owner))
         each = [np.random.default_rng().normal(size=size) for _ in rows]  # a seed for each
-        return jnp.asarray(veil * np.reshape(each, (len(each), size)), self.dtype)
+        return jnp.asarray(dual_noise * np.reshape(each, (len(each), size)), self.dtype)
 
-    def regrouped(self, carry: Any, places: list[int | None], veil: float) -> Any:
+    def regrouped(self, carry: Any, places: list[int | None], dual_noise: float) -> Any:
         """The carry of another group of neighbours, among these: messages to the n-th are those to
         the one that was at places[n]; to new ones they begin. For methods that heal: what they hold
         of an edge is the messages alone."""
         state, outbox = carry
         # of messages alone, so that no pass over the data is compiled for a memory to begin with
         opening = jax.jit(lambda *known: begin(*known)[1])
-        first = opening(self.method, self.block, state.X, self.veiled(veil))
+        first = opening(self.method, self.block, state.X, self.noisy_duals(dual_noise))
         old = [k for k in places if k is not None]
         new = np.array([n for n, k in enumerate(places) if k is None], int)
         kept = np.array([n for n, k in enumerate(places) if k is not None], int)

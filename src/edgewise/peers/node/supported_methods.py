@@ -34,8 +34,8 @@ def method_of(fit: Fit, penalised: bool) -> Method:
             "bits is for tolerant peers, strict ones are to come to the simulator's numbers: leave "
             "it out; wire float32 halves their messages"
         )
-    if fit.veil and "each" not in method.healing().hears:
-        raise MethodError(f"{fit.method} has no first messages to veil: use saga-pd or pdmm")
+    if fit.dual_noise and "each" not in method.healing().hears:
+        raise MethodError(f"{fit.method} has no duals to add dual_noise to: use saga-pd or pdmm")
     return method
 
 

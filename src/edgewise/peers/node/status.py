@@ -3,34 +3,30 @@
 import json
 import os
 import time
-from typing import TYPE_CHECKING
 
 from edgewise.fileio import replacing
-
-if TYPE_CHECKING:
-    from edgewise.peers.node.peer import Peer
+from edgewise.peers.node.state import PeerState
 
 
-def write_status(peer: "Peer") -> None:
-    rows = peer.story.rows
+def write_status(peer: PeerState) -> None:
     status = {
         "peer": peer.config.id,
         "state": peer.state,
         "pid": os.getpid(),
         "time": time.time(),
-        "refused": peer.board.refused,
-        "handshakes": peer.handshakes(),
-        **(rows[-1] if rows else {}),
+        "refused": peer.connections.refused,
+        "handshakes": peer.tls_failures(),
+        **peer.trace.last(),
         "rounds": peer.round,
         "seconds": peer.seconds(),
         "neighbours": {
             str(other): {
                 "connected": link.connected,
                 "part": other in peer.members,
-                "behind": link.stale,
-                "silent_seconds": time.monotonic() - link.heard_at,
+                "behind": link.stale_rounds,
+                "silent_seconds": time.monotonic() - link.last_heard,
                 "streams": link.streams,
-                "garbage": link.garbage,
+                "protocol_errors": link.protocol_errors,
                 "bytes_sent": link.bytes_sent,
                 "bytes_heard": link.bytes_heard,
             }

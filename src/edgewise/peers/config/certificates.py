@@ -24,7 +24,7 @@ except ImportError as missing:
         f"certificates need cryptography ({missing}): pip install 'edgewise[peers]'"
     ) from missing
 
-Pair = tuple[bytes, bytes]  # a key and its certificate, PEM
+KeyPair = tuple[bytes, bytes]  # a key and its certificate, PEM
 
 SLACK = timedelta(minutes=5)  # clocks differ: a certificate is good from a little before it is made
 AUTHORITY_DAYS = 20 * 365
@@ -46,7 +46,7 @@ def id_of(names: Iterable[str | bytes], mesh: str) -> int | None:
 # --- making them ----------------------------------------------------------------------------------
 
 
-def make_authority() -> Pair:
+def make_authority() -> KeyPair:
     """A key that signs the mesh's certificates and does nothing else, and its own certificate."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "edgewise authority")])
@@ -61,7 +61,7 @@ def make_authority() -> Pair:
     return key_bytes(key), certificate.public_bytes(serialization.Encoding.PEM)
 
 
-def issue(authority_key: bytes, authority_cert: bytes, mesh: str, id: int, days: int) -> Pair:
+def issue(authority_key: bytes, authority_cert: bytes, mesh: str, id: int, days: int) -> KeyPair:
     """A new key for a peer, and its certificate, which never outlives the authority's."""
     signer = private_key(authority_key)
     authority = certificate_in(authority_cert)

@@ -26,14 +26,14 @@ def run_anywhere(work: Coroutine[Any, Any, T], halt: Callable[[], object]) -> T:
             return result.result()
 
 
-def stop_on_signals(news: asyncio.Event) -> tuple[asyncio.Event, Callable[[], object]]:
+def stop_on_signals(wakeup: asyncio.Event) -> tuple[asyncio.Event, Callable[[], object]]:
     """An event that is set when somebody wants the peer to stop, and what sets it from another
-    thread; `news` wakes whoever waits."""
+    thread; `wakeup` wakes whoever waits."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
 
     def ask() -> None:
         stop.set()
-        news.set()
+        wakeup.set()
 
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGINT):

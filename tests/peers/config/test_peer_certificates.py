@@ -17,7 +17,7 @@ from cryptography.x509 import verification
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from edgewise.errors import InputError
-from edgewise.peers.transport import certificates
+from edgewise.peers.config import certificates
 
 NAME = "mesh-0a1b"
 AUTHORITY, OTHER = certificates.make_authority(), certificates.make_authority()
