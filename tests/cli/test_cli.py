@@ -583,8 +583,12 @@ def test_graphs_that_are_none():
 
 def test_faults():
     assert make_faults(SolveOptions(fault_seed=3)) is None
-    given = SolveOptions(delay=2, down=["0:1:3:9"], leave=["1:4"], join=["1:8", "2:3"], nap=2.0)
-    expected = ew.Faults(delay=2, down=(0, 1, 3, 9), leave=(1, 4), join=[(1, 8), (2, 3)], nap=2.0)
+    given = SolveOptions(
+        delay=2, patience=3, down=["0:1:3:9"], leave=["1:4"], join=["1:8", "2:3"], nap=2.0
+    )
+    expected = ew.Faults(
+        delay=2, patience=3, down=(0, 1, 3, 9), leave=(1, 4), join=[(1, 8), (2, 3)], nap=2.0
+    )
     assert repr(make_faults(given)) == repr(expected)
     assert make_faults(SolveOptions(bits=4, feedback=False)).feedback is False
 
