@@ -95,6 +95,7 @@ FAULTS = {
     "half asleep": {"awake": 0.5},
     "naps": {"awake": 0.5, "nap": 10},
     "speeds": {"awake": np.linspace(0.2, 1, V)},
+    "patience": {"drop": 0.1, "delay": 2, "awake": np.linspace(0.4, 1, V), "patience": 3},
     "link down": {"down": DOWN},
     "wipe": {"wipe": (WIPED, 1000)},
     "leave": {"leave": (GONE, 1000)},

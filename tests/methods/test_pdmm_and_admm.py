@@ -17,6 +17,7 @@ import edgewise as ew
 from edgewise.engines.simulator import Simulator, run_rounds
 from edgewise.errors import MethodError
 from edgewise.methods.admm import DADMM
+from edgewise.methods.knowledge import whole_network
 from edgewise.methods.pdmm import PDMM
 from edgewise.methods.subproblem import local_argmin
 
@@ -297,7 +298,7 @@ def test_programs_hold_no_data_and_steps_can_be_swept(method):
 @pytest.mark.parametrize(("method", "factor"), [(PDMM, 2), (DADMM, 1)])
 def test_the_weights_rule(method, factor):
     made, graph = problem("label", False), GRAPHS["random"]
-    ready, weights = method().prepare(made, graph)
+    ready, weights = method().prepare(whole_network(made, graph))
     L, d = made.smoothness.mean, graph.degrees
     reach = np.sqrt(np.sqrt(RIDGE * L) / d)
     i, j = graph.edges.T
@@ -306,7 +307,9 @@ def test_the_weights_rule(method, factor):
     bare = ew.Problem(made.shards, ew.Logistic())
     L = bare.smoothness.mean
     reach = np.sqrt(0.1 * L / d)
-    assert_allclose(method().prepare(bare, graph)[1]["rho"], factor * reach[i] * reach[j])
+    assert_allclose(
+        method().prepare(whole_network(bare, graph))[1]["rho"], factor * reach[i] * reach[j]
+    )
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -16,6 +16,7 @@ from end_with_parent import ending_with_us
 import edgewise as ew
 from edgewise import errors
 from edgewise.methods.catalogue import make
+from edgewise.methods.knowledge import whole_network
 from edgewise.running import checkpoint
 
 rng = np.random.default_rng(0)
@@ -291,7 +292,7 @@ def test_auto_weights_follow_the_rule_and_the_graphs_own_weights():
     weights = np.linspace(1, 2, 9)
     heavy = ew.Graph.from_edges(GRAPH.edges, weights=weights)
     eta = np.linspace(0.1, 0.6, 6)
-    _, links = ew.PrimalDual(ew.SAGA(), eta=eta).prepare(PROBLEM, heavy)
+    _, links = ew.PrimalDual(ew.SAGA(), eta=eta).prepare(whole_network(PROBLEM, heavy))
     i, j = GRAPH.edges.T
     d = GRAPH.degrees
     np.testing.assert_allclose(
