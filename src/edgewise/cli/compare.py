@@ -4,7 +4,7 @@ from typing import Any
 
 import edgewise as ew
 from edgewise import __version__
-from edgewise.cli.config import effective
+from edgewise.cli.config import effective_config
 from edgewise.cli.inputs import make_inputs, numbers
 from edgewise.cli.options import CompareOptions
 from edgewise.cli.shell import exit_unless, noticing_interrupts, output, plain, print_end
@@ -26,7 +26,7 @@ def compare(o: CompareOptions) -> None:
     accuracies = numbers("accuracies", o.accuracies)
     budget = PASSES * float(inputs.problem.counts.mean()) if o.budget is None else o.budget
     folder = run_folders.new_folder(o.out, "compare") if o.save else None
-    with logging_to(folder, effective("compare", o)), noticing_interrupts() as interrupted:
+    with logging_to(folder, effective_config("compare", o)), noticing_interrupts() as interrupted:
         console.print(describe(inputs), highlight=False)
         found = ew.compare(
             inputs.problem,

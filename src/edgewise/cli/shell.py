@@ -31,7 +31,7 @@ EXIT_CODES = (
 )
 
 
-def taking(
+def with_options(
     options: type[T], otherwise: Mapping[str, Any] | None = None
 ) -> Callable[[Callable[[T], None]], Callable[..., None]]:
     """Have a command's function take one object with its options.
@@ -51,7 +51,7 @@ def taking(
             if otherwise and given["data"] is None and given["shards"] is None:
                 unsaid = [k for k in otherwise if by_default(context, k)]
                 given |= {k: otherwise[k] for k in unsaid}
-            with failing(given["debug"], speaks=launched().rank == 0):
+            with reporting_errors(given["debug"], speaks=launched_process().rank == 0):
                 command(options(**given))
 
         call.__name__, call.__doc__, call.__annotations__ = command.__name__, command.__doc__, {}
@@ -66,30 +66,30 @@ def by_default(context: typer.Context, name: str) -> bool:
     return source is None or source.name == "DEFAULT"
 
 
-class Launched(NamedTuple):
+class LaunchedProcess(NamedTuple):
     rank: int
     ranks: int
 
 
-def launched() -> Launched:
+def launched_process() -> LaunchedProcess:
     """What mpiexec or srun said to this process, if they started it."""
 
     def first(*names: str, otherwise: str) -> int:
         return int(next((os.environ[name] for name in names if name in os.environ), otherwise))
 
-    return Launched(
+    return LaunchedProcess(
         first("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", otherwise="0"),
         first("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", otherwise="1"),
     )
 
 
 @contextmanager
-def failing(debug: bool, speaks: bool = True) -> Iterator[None]:
+def reporting_errors(debug: bool, speaks: bool = True) -> Iterator[None]:
     """Errors as one paragraph on stderr, with an exit code; said once where all of a job's
     processes have the same."""
     code, message = BAD_INPUT, ""
     try:
-        with passing_on_warnings(speaks):
+        with logging_warnings(speaks):
             yield
         return
     except KeyboardInterrupt:
@@ -110,7 +110,7 @@ def failing(debug: bool, speaks: bool = True) -> Iterator[None]:
 
 
 @contextmanager
-def passing_on_warnings(speaks: bool) -> Iterator[None]:
+def logging_warnings(speaks: bool) -> Iterator[None]:
     """Warnings as a line in the log and on stderr; of divergence the result speaks itself."""
 
     def say(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:

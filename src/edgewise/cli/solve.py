@@ -10,7 +10,7 @@ from typing import Any
 
 import edgewise as ew
 from edgewise import spec
-from edgewise.cli.config import effective
+from edgewise.cli.config import effective_config
 from edgewise.cli.inputs import Inputs, make_engine, make_faults, make_inputs
 from edgewise.cli.launch import Ranks
 from edgewise.cli.options import SolveOptions
@@ -45,7 +45,7 @@ def solve_by(ranks: Ranks, o: SolveOptions) -> None:
     console = output(o, ranks.speaks)
     began = time.monotonic()
     with (
-        logging_to(folder if ranks.speaks else None, effective("solve", o)),
+        logging_to(folder if ranks.speaks else None, effective_config("solve", o)),
         noticing_interrupts() as interrupted,
         ew.TensorBoard(folder)
         if folder and o.tensorboard and ranks.speaks

@@ -7,7 +7,7 @@ import numpy as np
 
 import edgewise as ew
 from edgewise import __version__, spec
-from edgewise.cli.config import effective
+from edgewise.cli.config import effective_config
 from edgewise.cli.inputs import make_inputs, numbers
 from edgewise.cli.options import TuneOptions
 from edgewise.cli.shell import exit_unless, noticing_interrupts, output, plain, print_end
@@ -22,7 +22,7 @@ def tune(o: TuneOptions) -> None:
     inputs, console = make_inputs(o), output(o)
     method, factors = spec.method(o.method, o.set), numbers("factors", o.factors)
     folder = run_folders.new_folder(o.out, f"tune-{o.method}") if o.save else None
-    config = effective("tune", o)
+    config = effective_config("tune", o)
     with logging_to(folder, config), noticing_interrupts() as interrupted:
         console.print(describe(inputs), highlight=False)
         found = ew.tune(

@@ -15,7 +15,7 @@ from edgewise.sklearn.base import MAX_ITER, METHOD, TOL, Decentralized, require
 from edgewise.sklearn.solver_problem import coded
 
 
-class Voting(Decentralized):
+class ClassVoting(Decentralized):
     """What has classes."""
 
     class_weight: Any = None
@@ -88,7 +88,7 @@ class Voting(Decentralized):
         return np.stack([expit(-z), expit(z)], 1) if z.ndim == 1 else softmax(z, axis=1)
 
 
-class Classifier(ClassifierMixin, Voting):  # type: ignore[misc]
+class Classifier(ClassifierMixin, ClassVoting):  # type: ignore[misc]
     C: float
 
     def decision_function(self, X: Any) -> np.ndarray:

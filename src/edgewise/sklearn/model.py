@@ -12,7 +12,7 @@ from edgewise.errors import ProblemError
 from edgewise.methods.contract import Method
 from edgewise.problem.losses import Logistic, Multinomial, SmoothedHinge, Squared
 from edgewise.sklearn.base import MAX_ITER, METHOD, TOL
-from edgewise.sklearn.classifiers import Voting
+from edgewise.sklearn.classifiers import ClassVoting
 from edgewise.sklearn.feature_scaling import FeatureScaling
 from edgewise.sklearn.solver_problem import coded
 
@@ -28,7 +28,7 @@ def tells_chances(model: "DecentralizedModel") -> bool:
     return type(model.loss) in PROBABILISTIC
 
 
-class DecentralizedModel(Voting):
+class DecentralizedModel(ClassVoting):
     """Mean loss + penalty, of any loss and penalty of Edgewise; the intercept is in no penalty.
 
     loss      `Squared()` (the default), `Huber()`, `CustomLoss(fn)`: a regressor; `Logistic()`,
