@@ -27,7 +27,7 @@ from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 
 import edgewise as ew  # noqa: E402
-from edgewise.engines.sharded import ShardedSimulator  # noqa: E402
+from edgewise.engines.devices import SeveralDevices, bytes_between_devices  # noqa: E402
 from edgewise.engines.simulator import Simulator  # noqa: E402
 from edgewise.methods.catalogue import make  # noqa: E402
 from edgewise.running.checks import precision  # noqa: E402
@@ -74,7 +74,10 @@ def main() -> None:
             for form, method in FORMS.items():
                 rest = (problem, graph, method, 0, precision(None))
                 plain = Timed(Simulator(*rest))
-                spread = {d: Timed(ShardedSimulator(*rest, there[:d])) for d in numbers}
+                spread = {
+                    d: Timed(Simulator(*rest, SeveralDevices(problem, graph, rest[-1], there[:d])))
+                    for d in numbers
+                }
                 for _ in range(REPEATS):  # in turns, so that all see the same moods of the machine
                     for timed in (plain, *spread.values()):
                         timed.go_on(OPTIONS.rounds)
@@ -86,8 +89,8 @@ def main() -> None:
                 for d, timed in spread.items():
                     engine = timed.engine
                     table.add_row(
-                        "", str(d), f"{engine.bytes_between_devices / 1e3:,.0f}",
-                        f"{engine.layout.crossing_share:.1%}", f"{1e6 * timed.best:.0f}",
+                        "", str(d), f"{bytes_between_devices(engine) / 1e3:,.0f}",
+                        f"{engine.layout.placement.crossing_share:.1%}", f"{1e6 * timed.best:.0f}",
                         f"{timed.best / base:.2f}",
                     )  # fmt: skip
     console = Console(width=110)

@@ -38,8 +38,8 @@ from sklearn.preprocessing import normalize, scale
 import edgewise as ew
 from edgewise.cli.network_local import last_line, started
 from edgewise.peers.config.peer_config import Fit, read, save
-from edgewise.peers.node import trace_writer as story
 from edgewise.peers.operations import mesh
+from edgewise.running.trace import read_csv
 
 GRAPH = ew.Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])
 VICTIM, OTHERS, NEW = 1, (0, 2, 3), 4
@@ -146,7 +146,7 @@ class Crew(ExitStack):
         self.until(lambda: None not in self.codes(), "end")
 
     def rounds_to_small(self, id: int) -> float:
-        rows = story.read(self.folder / f"peer{id}" / "trace.csv")
+        rows = read_csv(self.folder / f"peer{id}" / "trace.csv")
         last = max(row["rounds"] for row in rows if row["residual"] >= SMALL)
         return np.inf if last == rows[-1]["rounds"] else max(last - self.since[id], 0.0)
 
@@ -235,7 +235,7 @@ CASES = [
     Case("network add", joins, "tolerant"),
     Case("8 bits", nothing, "tolerant", {"bits": 8}),
     Case("float32 wire", nothing, "tolerant", {"wire": "float32", "rounds": FEW}),
-    Case("veil 1", nothing, "tolerant", {"veil": 1.0}),
+    Case("dual noise 1", nothing, "tolerant", {"dual_noise": 1.0}),
     Case("10 times slower", slowed),
 ]
 

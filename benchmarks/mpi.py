@@ -35,10 +35,10 @@ from rich.table import Table
 
 import edgewise as ew
 from edgewise.backend.programs import compiled
-from edgewise.engines.mpi import stretches
 from edgewise.engines.native import simulator
-from edgewise.engines.rank_share import Share, partition
-from edgewise.engines.rank_simulator import RankSimulator, one_round
+from edgewise.engines.placement import Part, partition
+from edgewise.engines.rank_communicator import RankCommunicator, in_turn
+from edgewise.engines.rank_executor import RankExecutor, one_round
 from edgewise.engines.simulator import Simulator
 from edgewise.methods.catalogue import make
 from edgewise.running.checks import precision
@@ -62,14 +62,15 @@ def the_graph() -> ew.Graph:
 class Bare:
     """A rank's vectors, without edgewise."""
 
-    def __init__(self, rank: RankSimulator) -> None:
-        lists, n = rank.share.vectors, rank.problem.size
-        self.mpi, self.comm = rank.engine.mpi, rank.post.comm
-        self.sent = np.zeros((len(lists.send), n))
-        self.came = np.zeros((lists.coming, n))
-        self.to = parts(self.sent, lists.to)
-        self.come = parts(self.came, lists.come)
-        self.counts = [[n * many for _, many in side] for side in (lists.to, lists.come)]
+    def __init__(self, rank: RankExecutor) -> None:
+        vectors, n = rank.communicator.part.vectors, rank.problem.size
+        self.mpi, self.comm = rank.communicator.engine.mpi, rank.exchange.comm
+        self.sent = np.zeros((len(vectors.leaving), n))
+        self.came = np.zeros((vectors.received, n))
+        self.to = parts(self.sent, vectors.send)
+        self.come = parts(self.came, vectors.receive)
+        sides = (vectors.send, vectors.receive)
+        self.counts = [[n * len(rows) for rows in side.values()] for side in sides]
 
     def write(self) -> None:
         self.sent += 1.0
@@ -87,19 +88,19 @@ class Bare:
         self.comm.Ineighbor_alltoallv(sent, came).Wait()
 
 
-def parts(vectors: np.ndarray, counts: list[tuple[int, int]]) -> Parts:
-    return [(rank, vectors[part]) for rank, part in stretches(counts)]
+def parts(vectors: np.ndarray, items: dict[int, np.ndarray]) -> Parts:
+    return [(rank, vectors[rows]) for rank, rows in in_turn(items).items()]
 
 
 class Local:
     """The program that the engine runs, on what came once."""
 
-    def __init__(self, rank: RankSimulator, carry: Any, rounds: int) -> None:
+    def __init__(self, rank: RankExecutor, carry: Any, rounds: int) -> None:
         self.fixed, tree = jax.tree.flatten((rank.own_method, rank.network, rank.block))
         noise = rank.random_bits(0, rounds).reshape(rounds, -1, rank.method.random_draws)
         state, _ = carry  # what node form sends is a part of its state
         self.before, form = jax.tree.flatten((state, (), noise, jnp.zeros((), jnp.int32)))
-        self.came = rank.post.came
+        self.came = rank.exchange.came
         args = (self.fixed, self.before, self.came)
         self.program = compiled(
             one_round, args, rank.options, 1, trees=(tree, form), phase=rank.method.phases[0]
@@ -132,14 +133,14 @@ def measure(engine: ew.MPI, folder: Path, rounds: int) -> dict[str, Any]:
     """Median microseconds of a round and of its parts, each as the slowest rank sees it."""
     problem = ew.Problem(folder, ew.Logistic(ridge=1e-3))
     rest = (problem, the_graph(), make("saga-pd"), 0, precision(None))
-    rank = RankSimulator(*rest, engine)
+    rank = RankExecutor(*rest, RankCommunicator(engine, problem, rest[1]))
     ours, bare, barrier = Rounds(rank), Bare(rank), engine.comm.Barrier
     local = Local(rank, ours.carry, rounds)
-    far = [(other, buffer) for buffer, other, _ in rank.post.receive]
+    far = [(other, buffer) for buffer, other, _ in rank.exchange.receive]
 
     def by_hand() -> None:
         local.step()
-        bare.exchange(parts(local.packed, rank.share.vectors.to), far)
+        bare.exchange(parts(local.packed, rank.communicator.part.vectors.send), far)
 
     def timed(*does: Callable[[], None]) -> Callable[[], float]:
         def lap() -> float:
@@ -177,6 +178,7 @@ def measure(engine: ew.MPI, folder: Path, rounds: int) -> dict[str, Any]:
     if engine.ranks == 2:
         middle["stall"] = stall(rank, bare)
     rank.close()
+    rank.communicator.close()
     return middle | {
         "local": middle["step, barrier"] - middle["barrier"],
         "bare": middle["write, point to point"] - writing,
@@ -184,13 +186,13 @@ def measure(engine: ew.MPI, folder: Path, rounds: int) -> dict[str, Any]:
     }
 
 
-def stall(rank: RankSimulator, bare: Bare) -> dict[str, float]:
+def stall(rank: RankExecutor, bare: Bare) -> dict[str, float]:
     """CPU seconds that rank 0 burns while rank 1 sleeps: in our exchange, and in a bare one."""
     burnt = {}
-    waits = {"engine": lambda: rank.post.exchange([bare.sent]), "bare": bare.point_to_point}
+    waits = {"engine": lambda: rank.exchange.swap([bare.sent]), "bare": bare.point_to_point}
     for name, wait in waits.items():
-        rank.engine.comm.Barrier()
-        if rank.rank == 1:
+        rank.communicator.engine.comm.Barrier()
+        if rank.communicator.rank == 1:
             time.sleep(STALL)
         before = time.process_time()
         wait()
@@ -229,7 +231,7 @@ def launch(ranks: int, folder: str) -> dict[str, Any]:
 def vectors(graph: ew.Graph, how: str, ranks: int) -> int:
     """That all ranks together send in a round, in node form."""
     home = partition(how, graph, np.full(graph.nodes, SAMPLES), ranks)
-    return sum(len(Share(graph, home, rank).vectors.send) for rank in range(ranks))
+    return sum(len(Part(graph, home, rank).vectors.leaving) for rank in range(ranks))
 
 
 def times_table(said: dict[int, dict[str, Any]], n: int) -> Table:

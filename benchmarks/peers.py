@@ -41,12 +41,13 @@ from edgewise.cli.network_local import ONE_THREAD
 from edgewise.peers.config.peer_config import Fit, PeerConfig
 from edgewise.peers.node.own_problem import one_node
 from edgewise.peers.node.peer import Peer
-from edgewise.peers.node.stepper import Local, Pair, facts_of
+from edgewise.peers.node.stepper import Stepper, facts_of
 from edgewise.peers.node.supported_methods import method_of
 from edgewise.peers.operations import mesh
-from edgewise.peers.transport.connections import Switchboard
-from edgewise.peers.transport.frames import HEAD, Format, largest
-from edgewise.peers.transport.links import Stream
+from edgewise.peers.transport.connections import Connections
+from edgewise.peers.transport.edge_facts import EdgeFacts
+from edgewise.peers.transport.frames import HEADER, MessageFormat, max_frame_bytes
+from edgewise.peers.transport.links import ByteStream
 
 PEERS, SAMPLES = 8, 100
 GRAPH = ew.Graph.from_edges([(i, (i + hop) % PEERS) for i in range(PEERS) for hop in (1, 2)])
@@ -80,13 +81,13 @@ class Clock:
 
 
 class Wire:
-    """The place of a `Link` at a switchboard: hands out the stream as it is."""
+    """The place of a `Link` in `Connections`: hands out the stream as it is."""
 
     def __init__(self, other: int) -> None:
         self.other, self.streams = other, 0
         self.opened, self.done = asyncio.Event(), asyncio.Event()
 
-    async def talk(self, stream: Stream, _: Any) -> None:
+    async def run(self, stream: ByteStream, _: Any) -> None:
         await stream.write(b"")  # a stream comes about with its first message
         if await stream.read() is stream.eof:
             raise ConnectionError("nobody is there yet")
@@ -103,24 +104,24 @@ class Steps:
         problem, d = one_node(config, samples(n, config.id)), len(config.neighbours)
         own = facts_of(problem, d)
         method = method_of(config.fit, penalised=False)
-        alone = Local(problem, config.id, method, config.fit.seed, np.float64, own)
-        self.local = alone.among([Pair(own, own)] * d)
+        alone = Stepper(problem, config.id, method, config.fit.seed, np.float64, own)
+        self.local = alone.among([EdgeFacts(own, own)] * d)
         self.carry, self.places = self.local.start(), range(d)
 
     def __call__(self, round: int, came: list[bytes]) -> list[bytes]:
-        numbers = [np.frombuffer(frame, np.float64, offset=HEAD.size)[None] for frame in came]
+        numbers = [np.frombuffer(frame, np.float64, offset=HEADER.size)[None] for frame in came]
         self.carry, sent = self.local.step(self.carry, round, self.local.gathered(numbers))
-        return [bytes(HEAD.size) + self.local.outgoing(sent, k).tobytes() for k in self.places]
+        return [bytes(HEADER.size) + self.local.outgoing(sent, k).tobytes() for k in self.places]
 
 
 async def bare(
     config: PeerConfig, n: int, rounds: int, together: Callable[[], Any], steps: Steps | None = None
 ) -> Lap:
-    format = Format(1, n, WIRE)
+    format = MessageFormat(1, n, WIRE)
     wires = {neighbour.id: Wire(neighbour.id) for neighbour in config.neighbours}
-    board: Any = Switchboard(config, wires, largest(format), None)
-    frames, clock = [bytes(HEAD.size + format.whole_bytes)] * len(wires), Clock(rounds)
-    await board.open()
+    connections: Any = Connections(config, wires, max_frame_bytes(format), None)
+    frames, clock = [bytes(HEADER.size + format.whole_bytes)] * len(wires), Clock(rounds)
+    await connections.open()
     for wire in wires.values():
         await wire.opened.wait()
     for round in range(clock.last + 1):
@@ -133,7 +134,7 @@ async def bare(
     await asyncio.to_thread(together)  # whoever closes takes what is on the way with it
     for wire in wires.values():
         wire.done.set()
-    await board.close()
+    await connections.close()
     return clock.lap()
 
 

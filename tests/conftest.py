@@ -1,21 +1,77 @@
-"""Compiled programs are dropped after every file: each keeps memory maps, and a process may only
-have so many (Linux: 65,530), after which XLA crashes."""
+"""How tests compile, what they hold in memory, and that they end with the run.
 
+`make test` compiles quickly: see quick_compiles.py. `make test-all` sets EDGEWISE_TESTS=optimised:
+everything is compiled as users' runs are, and nothing is kept.
+"""
+
+import ctypes
+import gc
 import os
 import signal
+from pathlib import Path
 
-os.environ.setdefault("JAX_ENABLE_COMPILATION_CACHE", "0")  # every test compiles what it runs
+if os.environ.get("EDGEWISE_TESTS") == "optimised":
+    os.environ.setdefault("JAX_ENABLE_COMPILATION_CACHE", "0")
+else:
+    from quick_compiles import SETTINGS
+
+    os.environ.update(SETTINGS | os.environ)  # JAX reads them when it is imported
 
 import jax
 import pytest
+from drawings import keep_figures
+from end_with_parent import end_with_parent
 
 from edgewise.backend import programs
 
+C = ctypes.CDLL(None)
+MOST_MEMORY = 700 * 2**20  # bytes of a worker before it forgets what it has compiled
+MOST_MAPS = 20_000  # each program has memory maps; a process may have 65,530, then XLA crashes
+
 signal.signal(signal.SIGINT, signal.default_int_handler)  # pytest-xdist's workers ignore Ctrl-C
+if "PYTEST_XDIST_WORKER" in os.environ:
+    end_with_parent()
+
+
+def forget_programs():
+    programs.COMPILED.clear()
+    jax.clear_caches()
+    gc.collect()
+    if hasattr(C, "malloc_trim"):
+        C.malloc_trim(0)  # or the memory stays this process's own
+
+
+def holds_much():
+    try:
+        resident = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+        with open("/proc/self/maps") as maps:
+            return resident > MOST_MEMORY or sum(1 for _ in maps) > MOST_MAPS
+    except OSError:  # not Linux
+        return False
+
+
+@pytest.hookimpl(tryfirst=True)  # before those that are not asked for are left out
+def pytest_collection_modifyitems(items):
+    for item in items:
+        for mark in item.iter_markers("quick_if"):
+            if not mark.args[0](**item.callspec.params):
+                item.add_marker("exhaustive")
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """{file name: figure} of the pictures that the test saves."""
+    return keep_figures(monkeypatch)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _forget_programs():
+def _forget_programs_of_the_file():
     yield
-    programs.COMPILED.clear()
-    jax.clear_caches()
+    forget_programs()
+
+
+@pytest.fixture(autouse=True)
+def _forget_programs_if_many():
+    yield
+    if holds_much():
+        forget_programs()

@@ -1,9 +1,9 @@
 """What `mkdocs.yml` needs beyond its plugins: how the pages that people read on the repository's
 site, and docstrings in the style of this code, become a website.
 
-As a hook of MkDocs: README, CONTRIBUTING, CHANGELOG and the examples become pages; formulas become
-MathML, which browsers show without a script. As an extension of Griffe: aligned lists of arguments
-become tables, and so do the comments beside fields.
+As a hook of MkDocs: the README, the pages that lie beside it and the examples become pages;
+formulas become MathML, which browsers show without a script. As an extension of Griffe: aligned
+lists of arguments become tables, and so do the comments beside fields.
 """
 
 import ast
@@ -22,12 +22,13 @@ ROOT = Path(__file__).resolve().parents[1]
 FORMULA = re.compile(
     r'<(?P<tag>span|div) class="arithmatex">\\[(\[](?P<tex>.*?)\\[)\]]</(?P=tag)>', re.DOTALL
 )
+BESIDE = ("CONTRIBUTING", "CHANGELOG", "SECURITY", "CODE_OF_CONDUCT")  # the README
 ENTRY = re.compile(r"(?P<name>\S+(?:, \S+)*) {2,}(?P<said>\S.*)")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     pages = {"index.md": from_above((ROOT / "README.md").read_text())}
-    for name in ("CONTRIBUTING", "CHANGELOG"):
+    for name in BESIDE:
         pages[f"{name.lower()}.md"] = from_above((ROOT / f"{name}.md").read_text())
     for example in sorted((ROOT / "examples").glob("*.py")):
         source = f"# {example.name}\n\n```python\n{example.read_text()}```\n"
@@ -40,11 +41,18 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def from_above(text: str) -> str:
     """The links of a page that lies above docs/, as from within."""
     text = re.sub(r"\]\(docs/", "](", text)
-    return re.sub(r"\]\((CONTRIBUTING|CHANGELOG)\.md", lambda m: f"]({m[1].lower()}.md", text)
+    return lowered("", text)
+
+
+def lowered(folder: str, text: str) -> str:
+    """Links to the pages beside the README, which are pages of the site in lower case."""
+    names = "|".join(BESIDE)
+    return re.sub(rf"\]\({folder}({names})\.md", lambda m: f"]({m[1].lower()}.md", text)
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     markdown = re.sub(r"\]\(\.\./examples/(\w+)\.py\)", r"](examples/\1.md)", markdown)
+    markdown = lowered(r"\.\./", markdown)
     return re.sub(r"\]\(\.\./README\.md\)", "](index.md)", markdown)
 
 

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 
 import edgewise as ew
 from edgewise.backend.random_bits import draw_bits
-from edgewise.engines.faulty_simulator import FaultySimulator
+from edgewise.engines.faulty_executor import FaultyExecutor
 from edgewise.methods.catalogue import make
 
 V, n, RIDGE, L1 = 6, 4, 0.1, 0.02
@@ -46,7 +46,7 @@ def simulator(faults, method="saga-pd", dtype="float64"):
     chosen = make(method)
     if not chosen.heals:
         chosen = ew.PrimalDual(chosen.gradient, form="edge")
-    made = FaultySimulator(problem(), GRAPH, chosen, 0, np.dtype(dtype), faults)
+    made = FaultyExecutor(problem(), GRAPH, chosen, 0, np.dtype(dtype), faults)
     return made, made.start(made.origin(), None)
 
 
@@ -60,11 +60,22 @@ def simulator(faults, method="saga-pd", dtype="float64"):
         {"burst": 3, "nap": 4, "seed": 1},
         {"wipe": [(2, 7), (5, 11)], "down": (*LINK, 3, 9)},
         {"leave": (1, 5), "join": [(3, 8), (1, 19)]},
+        {"patience": 2},
+        {"patience": 3, "wipe": (2, 7), "down": (*LINK, 3, 9), "leave": (1, 5), "join": (3, 8)},
+        {"patience": 2, "delay": 0, "seed": 1},
     ],
-    ids=["alone", "spells", "wipe and down", "leave and join"],
+    ids=[
+        "alone",
+        "bursts and naps",
+        "wipe and down",
+        "leave and join",
+        "patience",
+        "patience, and those who come and go",
+        "patience, no delays",
+    ],
 )
 def test_iterates_are_those_of_a_plain_mailbox(given):
-    faults, rounds = ew.Faults(drop=0.3, awake=0.6, delay=3, **given), 30
+    faults, rounds = ew.Faults(**{"drop": 0.3, "awake": 0.6, "delay": 3, **given}), 30
     with jax.enable_x64(True):
         made, carry = simulator(faults, "pd")
         weights = np.asarray(made.all_links.rho)
@@ -123,7 +134,7 @@ def spans(off):
 def test_loss_and_sleep_are_as_asked(faults, loss, burst, sleep, nap):
     with jax.enable_x64(True):
         made, carry = simulator(ew.Faults(delay=3, **faults), "pd")
-        edge_luck, node_luck = made.arguments(carry, 0, 20_000)[5]
+        edge_bits, node_bits = made.arguments(carry, 0, 20_000)[5]
         net, mail = made.network, carry[2]
 
         def play(was, now):
@@ -131,7 +142,7 @@ def test_loss_and_sleep_are_as_asked(faults, loss, burst, sleep, nap):
             asleep = net.chances.sleep.off(was[1], now[1][0])
             return (cut, asleep), (cut, asleep)
 
-        cut, asleep = jax.lax.scan(play, (mail.cut, mail.asleep), (edge_luck, node_luck))[1]
+        cut, asleep = jax.lax.scan(play, (mail.cut, mail.asleep), (edge_bits, node_bits))[1]
         for t in range(12):  # the network does just that
             carry, _ = made.advance(carry, t, 1)
             assert np.array_equal(carry[2].cut, cut[t])
@@ -193,9 +204,10 @@ def test_who_is_away_is_not_counted():
     ("squeeze", "size"),
     [
         ({}, 8 * n),
-        ({"bits": 6}, 6 * n / 8 + 8),
+        ({"bits": 6}, np.ceil(6 * n / 8) + 2 + 1),
+        ({"bits": 6, "feedback": False}, np.ceil(6 * n / 8) + 2),
         ({"keep": 0.5}, 2 * (8 + 4)),
-        ({"keep": 0.3, "bits": 6}, 2 * (6 / 8 + 4) + 8),
+        ({"keep": 0.3, "bits": 6}, np.ceil(2 * 6 / 8) + 2 * 4 + 2 + 1),
     ],
 )
 def test_bytes_are_those_of_what_is_sent(squeeze, size):
@@ -206,7 +218,7 @@ def test_bytes_are_those_of_what_is_sent(squeeze, size):
 def test_bytes_are_of_all_messages():
     trace = solve(ew.Faults(bits=6), rounds=10).trace
     assert list(trace["vectors_sent"]) == [0, 2 * E * 5, 2 * E * 10]
-    assert_allclose(trace["bytes_sent"], trace["vectors_sent"] * (6 * n / 8 + 8))
+    assert_allclose(trace["bytes_sent"], trace["vectors_sent"] * (np.ceil(6 * n / 8) + 3))
 
 
 # --- events ---------------------------------------------------------------------------------------
@@ -238,7 +250,7 @@ def test_a_wiped_node_forgets_all_but_its_counts(method):
         made, first = simulator(ew.Faults(**BUSY, wipe=(who, at)), method)
         begun = jax.tree.map(np.asarray, first)
         before, _ = made.advance(first, 0, at)
-        made.clear(at)
+        made.set_network(at)
         after = jax.tree.map(np.asarray, made.apply_events(before, at, 1))
         before = jax.tree.map(np.asarray, before)
     own = np.repeat(np.arange(V), COUNTS) == who
@@ -290,6 +302,6 @@ def test_float32(given):
             carry, _ = made.advance(carry, t, 5)
         kinds = {a.dtype for a in jax.tree.leaves(carry) if a.dtype.kind == "f"}
     assert kinds == {np.dtype("float32")}
-    if "bits" not in given:  # these round at random, by other words
-        X = solve(ew.Faults(**given), rounds=20).X
-        assert_allclose(made.view(carry)[0], X, atol=1e-5)
+    X = solve(ew.Faults(**given), rounds=20).X
+    # what float32 leaves out may tip a number to the next multiple of a unit
+    assert_allclose(made.view(carry)[0], X, atol=1e-2 if "bits" in given else 1e-5)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import edgewise as ew
-from edgewise.engines.faults import weatherproof
+from edgewise.engines.faults import under_faults
 from edgewise.errors import FaultWarning, GraphError, MethodError
 from edgewise.methods.catalogue import make
 
@@ -32,6 +32,7 @@ def solve(faults):
         ({"awake": [1.0, 0.1], "nap": 2}, "nap=2 is too short for a part of 0.9"),
         *(({"delay": bad}, "delay is .* whole number from 0 up") for bad in (-1, 1.5)),
         ({"seed": -1}, "the faults' seed is -1"),
+        *(({"patience": bad}, "patience is .* whole number from 0 up") for bad in (-1, 0.5)),
         ({"bits": 1}, "bits is 1: give a whole number from 2 up"),
         ({"bits": 33}, "bits=33: give 2 to 32"),
         ({"wipe": 3}, "wipe=3: give tuples of 2 whole numbers"),
@@ -86,18 +87,18 @@ def test_other_things_than_faults_are_refused():
 @pytest.mark.parametrize("given", [{"drop": 0.1}, {"awake": 0.5}, {"wipe": (1, 3)}, {"keep": 0.1}])
 def test_methods_that_do_not_heal_say_so(given):
     with pytest.warns(FaultWarning, match="EXTRA does not heal"):
-        weatherproof(make("pg-extra"), ew.Faults(**given), PROBLEM, GRAPH)
+        under_faults(make("pg-extra"), ew.Faults(**given), PROBLEM, GRAPH)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        weatherproof(make("pg-extra"), ew.Faults(), PROBLEM, GRAPH)
+        under_faults(make("pg-extra"), ew.Faults(), PROBLEM, GRAPH)
         for method in ("saga-pd", "pdmm"):
-            assert weatherproof(make(method), ew.Faults(**given), PROBLEM, GRAPH).heals
+            assert under_faults(make(method), ew.Faults(**given), PROBLEM, GRAPH).heals
 
 
 @pytest.mark.parametrize("method", ["saga-pd", "pdmm", "nids"])
 def test_nobody_is_exact_without_feedback(method):
     with pytest.warns(FaultWarning, match="every method away from the optimum"):
-        weatherproof(make(method), ew.Faults(bits=8, feedback=False), PROBLEM, GRAPH)
+        under_faults(make(method), ew.Faults(bits=8, feedback=False), PROBLEM, GRAPH)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        weatherproof(make(method), ew.Faults(bits=8), PROBLEM, GRAPH)
+        under_faults(make(method), ew.Faults(bits=8), PROBLEM, GRAPH)

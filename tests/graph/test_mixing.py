@@ -13,7 +13,7 @@ import edgewise as ew
 from edgewise.engines.simulator import Simulator
 from edgewise.errors import GraphError, UnknownName
 from edgewise.graph import mixing
-from edgewise.graph.mixing import RULES, laplacian, mixing_weights
+from edgewise.graph.mixing import LOCAL_RULES, RULES, laplacian, mixing_weights
 from edgewise.methods.extra import EXTRA
 
 RING = ew.Graph.ring(6)
@@ -166,8 +166,9 @@ def test_primal_dual_runs_build_no_mixing_weights(monkeypatch):
     def refuse(*args):
         raise AssertionError("mixing weights were built")
 
-    for name in RULES:
-        monkeypatch.setitem(RULES, name, refuse)
+    for rules in (RULES, LOCAL_RULES):
+        for name in rules:
+            monkeypatch.setitem(rules, name, refuse)
     monkeypatch.setattr(mixing, "edge_weights", refuse)
     X, y = ew.data.epsilon_like(rows=24, features=3)
     problem = ew.Problem(ew.split(X, y, nodes=6), loss=ew.Logistic(ridge=0.1))

@@ -6,7 +6,6 @@ from uneven import problem_of
 import edgewise as ew
 from edgewise.methods.catalogue import make
 from edgewise.peers.config.peer_config import Fit
-from edgewise.peers.node.stepper import at_a_peer
 
 RIDGE = 0.3
 GRAPH = ew.Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])
@@ -20,5 +19,5 @@ def penalised():
 
 
 def simulated(problem, graph, rounds):
-    method = at_a_peer(make(FIT.method))
+    method = make(FIT.method).healing()
     return ew.solve(problem, graph, method, rounds=rounds, reference=False).X

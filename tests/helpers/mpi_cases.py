@@ -1,6 +1,7 @@
 """Runs that must not depend on how many ranks there are, or whether there are any.
 
-As a script: those of one job, and what came of them in a file that test_mpi.py reads.
+As a script: those of one job that are named, and what came of them in a file that test_mpi.py
+reads.
 """
 
 import sys
@@ -68,6 +69,25 @@ def plan():
 
 
 PLAN = plan()
+
+
+def kinds(method):
+    """What an engine can tell of a method: what it hears and when, and what its gradients keep."""
+    gradient = getattr(method, "gradient", None)
+    return {(*method.hears, *method.phases), type(gradient), type(getattr(gradient, "oracle", 0))}
+
+
+def one_of_each_kind():
+    """Methods, as they come, that show something that those before do not."""
+    chosen, met = [], set()
+    for name, method in METHODS.items():
+        if kinds(method) - met:
+            chosen.append(name)
+            met |= kinds(method)
+    return chosen
+
+
+REPRESENTATIVES = one_of_each_kind()
 
 
 def key(name, graph, penalty):
@@ -140,7 +160,7 @@ def seen(result):
 
 def alike(engine, case, result):
     """Whether ranks came to the same, and those after the first have their own rows of X."""
-    share, _ = engine.part(case.problem, case.graph)
+    placement, _ = engine.place(case.problem, case.graph)
     every = engine.comm.gather((seen(result), result.message, result.X, result.duals))
     if engine.rank:
         return True
@@ -151,16 +171,16 @@ def alike(engine, case, result):
         for k in ours[0]
     )
     return shared and all(
-        np.array_equal(every[r][k], ours[k][share.everybody[r]])
+        np.array_equal(every[r][k], ours[k][placement.nodes[r]])
         for r in range(1, engine.ranks)
         for k in (2, 3)
     )
 
 
-def main(ranks, path):
-    found, wrong = {}, []
-    for name, make_it in cases(ranks).items():
-        case = make_it()
+def main(ranks, path, names):
+    found, wrong, engine = {}, [], None
+    for name in names:
+        case = cases(ranks)[name]()
         engine = ew.MPI(partition=case.partition) if ranks else None
         result = case.solve(engine)
         if engine is not None and not alike(engine, case, result):
@@ -172,4 +192,4 @@ def main(ranks, path):
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2])
+    main(int(sys.argv[1]), sys.argv[2], sys.argv[3:])

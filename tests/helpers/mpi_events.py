@@ -13,8 +13,8 @@ from sharded_cases import GRID, build, saga
 
 import edgewise as ew
 from edgewise.data import folders
-from edgewise.engines.mpi import Post
-from edgewise.engines.rank_simulator import RankSimulator
+from edgewise.engines.rank_communicator import RankExchange
+from edgewise.engines.rank_executor import RankExecutor
 from edgewise.errors import EdgewiseError
 from edgewise.running import checkpoint
 
@@ -70,7 +70,7 @@ def recording(engine, folder):
         "tol": ends(tol=float(plain.trace["residual"][2]) * 1.0001),
         "budget": ends(oracle_budget=float(plain.trace["oracle_calls"][1])),
         "shape": plain.X.shape,
-        "rows": len(engine.part(build(GRID), GRID)[0].nodes),
+        "rows": len(engine.place(build(GRID), GRID)[0].nodes[engine.rank]),
     }
 
 
@@ -100,7 +100,7 @@ def shards(engine, folder):
 
     folders.load_node = noting
     problem = ew.Problem(folder / "shards", ew.Logistic(ridge=0.05))
-    result, own = solve(engine, problem), engine.part(problem, GRID)[0].nodes.tolist()
+    result, own = solve(engine, problem), engine.place(problem, GRID)[0].nodes[engine.rank].tolist()
     folders.load_node = load_node
     held = solve(engine, whole)
     apart = float(np.abs(result.X - held.X).max())
@@ -118,14 +118,14 @@ def interrupted(engine, folder):
         if engine.rank == 1 and calls == 1:
             os.kill(os.getpid(), signal.SIGINT)
 
-    before(RankSimulator, "advance", hit)
+    before(RankExecutor, "advance", hit)
     result = solve(engine, rounds=40)
     return {"message": result.message, "rounds": result.trace["rounds"].tolist()}
 
 
 def stall(engine, folder):
     """One rank is late by two seconds, in the middle: what the others' processes work meanwhile."""
-    exchange, waits = Post.exchange, []
+    exchange, waits = RankExchange.swap, []
 
     def timed(post, leaving):
         if engine.rank == 1 and len(waits) == 8:
@@ -135,7 +135,7 @@ def stall(engine, folder):
         waits.append([time.perf_counter() - wall, time.process_time() - cpu])
         return came
 
-    Post.exchange = timed
+    RankExchange.swap = timed
     solve(engine, rounds=12, record_every=12)
     return {"waits": waits}
 
@@ -174,7 +174,7 @@ def one_raises(engine, folder):
             leave_word(folder)
             raise ZeroDivisionError("in the middle")
 
-    before(RankSimulator, "advance", fail)
+    before(RankExecutor, "advance", fail)
     solve(engine, rounds=40)
 
 
@@ -193,7 +193,7 @@ def one_dies(engine, folder):
             leave_word(folder)
             os.kill(os.getpid(), signal.SIGKILL)
 
-    before(RankSimulator, "advance", die)
+    before(RankExecutor, "advance", die)
     solve(engine, rounds=40)
 
 

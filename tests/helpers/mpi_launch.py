@@ -11,12 +11,13 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from end_with_parent import ending_with_us
+
 # Nothing here runs long enough to be worth optimising: compiling is nearly all the time there is.
 FLAGS = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
 SETTINGS = {
     "XLA_FLAGS": FLAGS,
     "JAX_PLATFORMS": "cpu",
-    "JAX_ENABLE_COMPILATION_CACHE": "0",
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
 }
@@ -58,9 +59,10 @@ def apart():
 
 def launch(ranks, script, *args, timeout=300):
     """A script beside this file, at so many ranks; 0: without MPI."""
-    command = [sys.executable, Path(__file__).with_name(script), *map(str, args)]
-    if ranks:
-        command = [*apart(), mpiexec(), "-n", str(ranks), *ONE_HOST, *command]
+    command = ending_with_us(sys.executable, Path(__file__).with_name(script), *args)
+    if ranks:  # each rank ends with the launcher, and the launcher with us
+        launcher = [*apart(), mpiexec(), "-n", ranks, *ONE_HOST]
+        command = ending_with_us(*launcher, *command)
     job = subprocess.Popen(
         command,
         env=os.environ | SETTINGS,

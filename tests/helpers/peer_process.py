@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from end_with_parent import ending_with_us
 
 from edgewise.peers.config.peer_config import save
 from edgewise.peers.operations import mesh
@@ -22,7 +23,6 @@ PATIENCE = 400  # seconds that anything may take: the machine may be busy with o
 INHERITED = {k: v for k, v in os.environ.items() if not k.startswith("GRPC_")}
 ENVIRONMENT = INHERITED | {
     "JAX_PLATFORMS": "cpu",
-    "JAX_ENABLE_COMPILATION_CACHE": "0",
     "XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_cpu_multi_thread_eigen=false",
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -75,7 +75,7 @@ class Peers:
             words = [str(self.configs[i].path), "--shard", str(self.folder / f"data{i}.npz")]
             with (self.folder / f"said{i}.txt").open("a") as said:
                 self.running[i] = subprocess.Popen(
-                    [sys.executable, "-m", "edgewise", "node", *words],
+                    ending_with_us(sys.executable, "-m", "edgewise", "node", *words),
                     env=ENVIRONMENT,
                     stdin=subprocess.DEVNULL,
                     stdout=said,
@@ -103,6 +103,19 @@ class Peers:
             return self.status(i).get("rounds", 0) >= round
 
         self.until(came, f"peer {i} at round {round}")
+
+    def until_still(self, *ids, seconds=2.0):
+        """These have told of no new round for so long, and of which they told last."""
+        seen, since = None, time.monotonic()
+
+        def still():
+            nonlocal seen, since
+            if seen != (seen := [self.status(i)["rounds"] for i in ids]):
+                since = time.monotonic()
+            return time.monotonic() - since > seconds
+
+        self.until(still, "peers that stand still")
+        return seen
 
     def kill(self, i):
         """While it runs: killing one that has ended shows nothing."""

@@ -1,4 +1,4 @@
-"""Runs on 8 host devices, which must be asked for before JAX starts: test_sharded.py does, and
+"""Runs on 8 host devices, which must be asked for before JAX starts: test_devices.py does, and
 reads what this prints, a line of JSON per case."""
 
 import json
@@ -11,8 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import edgewise as ew
-from edgewise.backend.programs import compiled
-from edgewise.engines.sharded import ShardedSimulator
+from edgewise.engines.devices import SeveralDevices, bytes_between_devices
 from edgewise.engines.simulator import Simulator
 from edgewise.methods.catalogue import make
 
@@ -54,12 +53,17 @@ def build(graph, sparse=False, equal=False, warm=False, n=5, **options):
     return ew.Problem(ew.Shards(X, y, counts), ew.Logistic(ridge=0.05), **options)
 
 
+def spread(problem, graph, method, seed, devices):
+    layout = SeveralDevices(problem, graph, FLOAT64, devices)
+    return Simulator(problem, graph, method, seed, FLOAT64, layout)
+
+
 def compare(method, graph, devices, special):
     """The largest difference from one device, in models, duals and oracle calls, how far the
     models went, and what was sent."""
     problem, rounds = build(graph, **special), 4 * len(method.phases)
     one = Simulator(problem, graph, method, 3, FLOAT64)
-    several = ShardedSimulator(problem, graph, method, 3, FLOAT64, jax.devices()[:devices])
+    several = spread(problem, graph, method, 3, jax.devices()[:devices])
     rng = np.random.default_rng(1)
     X, D = np.zeros((graph.nodes, problem.size)), None
     if special.get("warm"):
@@ -71,7 +75,7 @@ def compare(method, graph, devices, special):
         carry = engine.start(X, D)
         for first in (0, rounds):
             carry, _ = engine.advance(carry, first, rounds)
-        calls = engine.per_node(carry[0].memory.calls)
+        calls = engine.counts(carry, 2 * rounds).oracle_calls
         found.append((*map(np.array, engine.view(carry)), calls))
     apart = [float(np.abs(a - b).max()) for a, b in zip(*found, strict=True)]
     moved = float(np.abs(found[0][0] - X).max())
@@ -80,19 +84,18 @@ def compare(method, graph, devices, special):
 
 def sent(engine, carry, steps):
     """Bytes that the engine says it sends in a step, and that its program's collectives carry."""
-    arguments = engine.arguments(carry, 0, steps)
-    program = compiled(engine.program, arguments, engine.options, 3, unroll=1).as_text()
+    program = engine.compiled_for(engine.arguments(carry, 0, steps), steps).as_text()
     shapes = re.findall(r"= f64\[(\d+),(\d+)\]\S* collective-permute\(", program)
     others = re.findall(r"all-to-all|all-gather|all-reduce|reduce-scatter", program)
     of_one = sum(int(m) * int(n) * 8 for m, n in shapes)
-    said = engine.bytes_between_devices * len(engine.method.phases)
-    return {"said": said, "carried": of_one * engine.layout.devices, "others": others}
+    said = bytes_between_devices(engine) * len(engine.method.phases)
+    return {"said": said, "carried": of_one * engine.layout.placement.devices, "others": others}
 
 
 def placed():
     """Whether every device has its own nodes' rows, and no others."""
     problem = build(RANDOM)
-    engine = ShardedSimulator(problem, RANDOM, saga(), 0, FLOAT64, jax.devices()[:4])
+    engine = spread(problem, RANDOM, saga(), 0, jax.devices()[:4])
     rows = engine.block.rows.values
     found = []
     for k, piece in enumerate(rows.addressable_shards):

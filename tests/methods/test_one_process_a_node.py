@@ -14,6 +14,7 @@ from program_constants import constants
 import edgewise as ew
 from edgewise.backend.random_bits import draw_bits
 from edgewise.engines.simulator import Simulator, run_rounds
+from edgewise.engines.wires import ReceivedMessages
 from edgewise.methods.catalogue import make
 from edgewise.problem.block import Links
 from edgewise.problem.rows import Dense
@@ -89,23 +90,17 @@ def begin(method, p, X):
     return method.init(p, X, None)
 
 
-def received(method, p, own, heard):
-    """A node's inbox from the vectors that came in, one per neighbour."""
-    return tuple(
-        h if kind == "each" else p.links.pull(kind, o, h)
-        for kind, o, h in zip(method.hears, own, heard, strict=True)
-    )
-
-
 @partial(jax.jit, static_argnames="phase", compiler_options=QUICK)
 def turn(method, p, state, own, heard, words, phase):
     """One step of one node."""
-    return getattr(method, phase)(p, state, received(method, p, own, heard), words)
+    inbox = ReceivedMessages(heard).deliver(method.hears, p.links, own)
+    return getattr(method, phase)(p, state, inbox, words)
 
 
 @partial(jax.jit, compiler_options=QUICK)
 def look(method, p, state, own, heard):
-    duals = method.duals(p.links, state, received(method, p, own, heard), own)
+    inbox = ReceivedMessages(heard).deliver(method.hears, p.links, own)
+    duals = method.duals(p.links, state, inbox, own)
     return method.answer(state), duals, state.memory.calls
 
 

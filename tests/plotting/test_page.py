@@ -10,8 +10,9 @@ import pytest
 
 import edgewise as ew
 from edgewise.errors import InputError, UnknownName
-from edgewise.plotting.page import POINTS, X_AXES, PageRun, page_data, spelt, write_page
-from edgewise.running.trace import COLUMNS, LABELS, Trace
+from edgewise.plotting.axes import LABELS
+from edgewise.plotting.page import POINTS, X_AXES, PageRun, as_text, page_data, write_page
+from edgewise.running.trace import COLUMNS, Trace
 
 HOSTILE = "</script><script>window.entered = 1</script><b>%{x}</b> & {{plotly}}"
 FLAGS = (
@@ -97,7 +98,7 @@ def test_parameters_are_spelt_for_readers():
     run = data_of(PageRun("a", trace(), parameters=parameters), exact=True)["runs"][0]
     told = "eta 0.1 to 0.3333, rho 0.3333, batch 4, seeds 1, 2, form edge"
     assert run["parameters"] == told
-    assert (spelt(True), spelt(np.full(9, 0.5)), spelt(None)) == ("yes", "0.5", "None")
+    assert (as_text(True), as_text(np.full(9, 0.5)), as_text(None)) == ("yes", "0.5", "None")
 
 
 # --- the file -------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 import edgewise as ew
-from edgewise.cli.groups import Task
-from edgewise.cli.inputs import make_job
+from edgewise.cli.inputs import make_inputs
+from edgewise.cli.option_groups import ProblemOptions
 from edgewise.data import folders, write_shards
 from edgewise.errors import DataError, ProblemError
 
@@ -246,15 +246,17 @@ def test_errors_that_the_manifest_can_tell(folder, read):
 # --- the command line ----------------------------------------------------------------------------
 
 
-def test_a_job_on_shards_reads_nothing_ahead(folder, read):
+def test_inputs_on_shards_read_nothing_ahead(folder, read):
     for where in ({"shards": str(folder)}, {"data": str(folder)}):
-        job = make_job(Task(**where, penalty=["l1:0.1", "3=non-negative"], intercept=True))
-        assert (job.problem.nodes, job.graph.nodes, job.preprocessing) == (V, V, {})
-        assert isinstance(job.problem.penalty[3], ew.NonNegative)
+        inputs = make_inputs(
+            ProblemOptions(**where, penalty=["l1:0.1", "3=non-negative"], intercept=True)
+        )
+        assert (inputs.problem.nodes, inputs.graph.nodes, inputs.preprocessing) == (V, V, {})
+        assert isinstance(inputs.problem.penalty[3], ew.NonNegative)
         with pytest.raises(DataError, match="has 7 nodes, not 3: leave --nodes out"):
-            make_job(Task(**where, nodes=3))
+            make_inputs(ProblemOptions(**where, nodes=3))
     assert read == []
-    scaled = make_job(Task(shards=str(folder), scale=True))
+    scaled = make_inputs(ProblemOptions(shards=str(folder), scale=True))
     assert read == list(range(V))
     assert_allclose(scaled.problem.shards.X.std(0), 1)
     assert_allclose(scaled.preprocessing["mean"], X.mean(0))

@@ -6,16 +6,17 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
+from end_with_parent import ending_with_us
 
 import edgewise as ew
 from edgewise import errors
 from edgewise.methods.catalogue import make
-from edgewise.running import checkpoint
+from edgewise.methods.knowledge import whole_network
+from edgewise.running import checkpoint, checkpoint_file
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((60, 4))
@@ -35,6 +36,7 @@ def truth(node, size, generator):
 
 PROBLEM, SMOOTH = problem(), problem(penalty=None)
 ETA = 0.3
+PATIENCE = 400  # seconds that anything may take: the machine may be busy with other things
 
 
 def test_the_same_seed_gives_the_same_run_and_another_does_not():
@@ -96,6 +98,9 @@ def test_divergence_is_said_with_a_step_that_works():
     assert suggested == pytest.approx(30.0 / 4, rel=1e-2)
 
 
+@pytest.mark.quick_if(
+    lambda name, form: form == ("edge" if name in ("svr-pd-es", "sk-pd", "spd") else "node")
+)
 @pytest.mark.parametrize("name", ["saga-pd", "svr-pd-es", "lsvr-pd", "asvr-pd", "sk-pd", "spd"])
 @pytest.mark.parametrize("form", ["node", "edge"])
 def test_a_resumed_run_is_identical(tmp_path, name, form):
@@ -114,7 +119,7 @@ def test_a_run_killed_midway_resumes_to_the_identical_result(tmp_path):
     script = tmp_path / "run.py"
     script.write_text(
         "import sys, numpy as np, edgewise as ew\n"
-        "from edgewise import checkpoint\n"
+        "from edgewise.running import checkpoint\n"
         "checkpoint.INTERVAL = 0.0\n"
         "r = np.random.default_rng(0); X = r.standard_normal((60, 4)); y = np.sign(X[:, 0])\n"
         "p = ew.Problem(ew.split(X, y, nodes=6), loss=ew.Logistic(ridge=0.1))\n"
@@ -124,20 +129,22 @@ def test_a_run_killed_midway_resumes_to_the_identical_result(tmp_path):
     )
 
     def run(*args, **options):
-        return subprocess.Popen([sys.executable, script, *map(str, args)], **options)
+        return subprocess.Popen(ending_with_us(sys.executable, script, *args), **options)
 
     path = tmp_path / "state.npz"
     victim = run(path, 10**7, tmp_path / "never.npy")
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE
     while not path.exists():
         assert time.monotonic() < deadline
+        assert victim.poll() is None
         time.sleep(0.05)
-    time.sleep(0.5)
+    first = path.stat().st_mtime_ns
+    while path.stat().st_mtime_ns == first:  # rounds beyond the first that were saved
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
     victim.kill()
     victim.wait()
-    with np.load(path) as file:
-        done = int(str(file["head"]).split('"round": ')[1].split(",")[0])
-    goal = done + 50
+    goal = checkpoint_file.read(path)[0]["round"] + 50
     assert run(path, goal, tmp_path / "resumed.npy").wait() == 0
     assert run("", goal, tmp_path / "whole.npy").wait() == 0
     assert np.array_equal(np.load(tmp_path / "resumed.npy"), np.load(tmp_path / "whole.npy"))
@@ -169,11 +176,17 @@ def test_a_foreign_or_damaged_checkpoint_is_refused(tmp_path):
 
 def test_ctrl_c_returns_what_there_is_and_saves_it(tmp_path):
     path = tmp_path / "run.npz"
-    threading.Timer(3.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    def under_way(row):
+        if row["rounds"] == 200:
+            os.kill(os.getpid(), signal.SIGINT)
+
     before = signal.getsignal(signal.SIGINT)
-    result = ew.solve(PROBLEM, GRAPH, rounds=10**9, record_every=100, checkpoint=path)
+    result = ew.solve(
+        PROBLEM, GRAPH, rounds=10**6, record_every=100, checkpoint=path, callback=under_way
+    )
     assert "interrupted" in result.message
-    assert 0 < result.trace["rounds"][-1] < 10**9
+    assert 200 <= result.trace["rounds"][-1] < 10**6
     assert np.isfinite(result.X).all()
     assert signal.getsignal(signal.SIGINT) is before
     again = ew.solve(
@@ -279,7 +292,7 @@ def test_auto_weights_follow_the_rule_and_the_graphs_own_weights():
     weights = np.linspace(1, 2, 9)
     heavy = ew.Graph.from_edges(GRAPH.edges, weights=weights)
     eta = np.linspace(0.1, 0.6, 6)
-    _, links = ew.PrimalDual(ew.SAGA(), eta=eta).prepare(PROBLEM, heavy)
+    _, links = ew.PrimalDual(ew.SAGA(), eta=eta).prepare(whole_network(PROBLEM, heavy))
     i, j = GRAPH.edges.T
     d = GRAPH.degrees
     np.testing.assert_allclose(
@@ -484,7 +497,7 @@ def test_a_stream_is_checked():
         ew.Problem(ew.Stream(truth, holdout), loss=ew.Squared(), weights="sample")
 
 
-def test_trace_saves_loads_and_plots(tmp_path):
+def test_trace_saves_loads_and_plots(tmp_path, drawn):
     trace = ew.solve(PROBLEM, GRAPH, rounds=100).trace
     for name in ("run.npz", "run.csv", "bare"):
         loaded = ew.Trace.load(trace.save(tmp_path / name))
@@ -495,7 +508,8 @@ def test_trace_saves_loads_and_plots(tmp_path):
     assert (frame["rounds"] == trace["rounds"]).all()
     axes = trace.plot("residual", x="oracle_calls", path=tmp_path / "run.png")
     assert np.array_equal(axes.lines[0].get_xdata(), trace["oracle_calls"])
-    assert Path(tmp_path / "run.png").stat().st_size > 5000
+    assert np.array_equal(axes.lines[0].get_ydata(), trace["residual"])
+    assert axes.figure is drawn["run.png"]
     with pytest.raises(errors.UnknownName, match="did you mean 'bregman'"):
         trace["bergman"]
 

@@ -72,10 +72,10 @@ def test_cells_are_the_runs_that_they_stand_for(name):
     X0 = np.random.default_rng(0).standard_normal((V, N))
     with jax.enable_x64(True):
         sweep = Sweep(problem(), GRAPH, cells, seed, DOUBLE)
-        sweep.room = 7  # stretches of their own random bits
+        sweep.executor.steps_at_once = 7  # stretches of their own random bits
         sweep.start(X0)
         assert sweep.form.branching is SWEPT[name]
-        sweep.advance(rounds // sweep.phases)
+        sweep.advance(rounds // sweep.phases * sweep.phases)
         assert sweep.round == rounds // sweep.phases * sweep.phases
         calls, apart = sweep.calls(), []
         for k, cell in enumerate(cells):
@@ -99,7 +99,7 @@ def test_what_cells_have_in_common_is_computed_once():
         for name in ("saga-pd", "lsvr-pd", "svr-pd", "pd"):
             sweep = Sweep(problem(), GRAPH, versions(name), 0, DOUBLE)
             sweep.start(np.zeros((V, N)))
-            sweep.advance(5)
+            sweep.advance(5 * sweep.phases)
             assert sweep.carry[0].memory.calls.shape == (V,), name
             assert sweep.carry[0].X.shape == (3, V, N), name
 
@@ -109,7 +109,7 @@ def test_divergences_are_those_of_a_trace():
     with jax.enable_x64(True):
         sweep = Sweep(problem(), GRAPH, cells, 0, DOUBLE)
         sweep.start(np.zeros((V, N)))
-        sweep.advance(40)
+        sweep.advance(40 * sweep.phases)
         got = sweep.divergences(target_of(star()))
     for value, cell in zip(got, cells, strict=True):
         run = ew.solve(problem(), GRAPH, cell, rounds=40, record_every=40, reference=star())
@@ -222,14 +222,22 @@ def test_given_steps_are_where_the_grid_begins():
     assert found.factors == {"eta": 1.0}
 
 
-def test_results_can_be_used_and_looked_at(tmp_path):
+def test_results_can_be_used_and_looked_at(tmp_path, drawn):
     found = ew.tune(problem(True), GRAPH, budget=200, factors=(0.5, 1, 2), progress=False)
     run = ew.solve(problem(True), GRAPH, found.method, rounds=50, reference=False)
     assert_allclose(np.asarray(run.method.eta)[:, 0], found.steps["eta"])
     assert len(found.to_pandas()) == len(found.surface["cost"]) >= 9
     for name, tuned in (("two", found), ("one", ew.tune(problem(), GRAPH, "nids", 100))):
         tuned.plot(path=tmp_path / f"{name}.png")
-        assert (tmp_path / f"{name}.png").stat().st_size > 5000
+        ax, best = drawn[f"{name}.png"].axes[0], list(tuned.factors.values())
+        assert ax.get_title() == tuned.message
+        if name == "two":  # a map of the grid, and a cross on the best
+            (grid,) = ax.collections
+            assert np.isfinite(grid.get_array()).sum() == (tuned.surface["divergence"] <= 1).sum()
+            assert_allclose(np.ravel(ax.lines[0].get_data()), np.log2(best))
+        else:
+            assert_allclose(ax.lines[0].get_xdata(), tuned.surface["eta"])
+            assert_allclose(ax.lines[1].get_xdata(), best[0])
 
 
 def test_what_cannot_work_is_refused():

@@ -1,22 +1,13 @@
-"""The commands."""
+"""The commands: what each takes and says in its help.
+
+A command's own module is imported when it runs, so that help and completion are quick.
+"""
 
 from typing import Annotated
 
 import typer
 
 from edgewise import __version__
-from edgewise.cli import (
-    compare_and_tune,
-    methods_and_doctor,
-    network,
-    network_local,
-    network_status,
-    node,
-    report,
-    reproduce,
-    solve,
-    split,
-)
 from edgewise.cli.network_options import (
     AddOptions,
     InitOptions,
@@ -27,6 +18,7 @@ from edgewise.cli.network_options import (
     StatusOptions,
 )
 from edgewise.cli.options import (
+    DEMO,
     CompareOptions,
     ListOptions,
     ReportOptions,
@@ -35,7 +27,7 @@ from edgewise.cli.options import (
     SplitOptions,
     TuneOptions,
 )
-from edgewise.cli.shell import EXIT_CODES, taking
+from edgewise.cli.shell import EXIT_CODES, with_options
 
 app = typer.Typer(
     name="edgewise",
@@ -76,7 +68,7 @@ def examples(*lines: str) -> str:
     )
 
 
-app.command(
+@app.command(
     "solve",
     epilog=examples(
         "solve",
@@ -86,41 +78,85 @@ app.command(
         "solve --config run.toml --seed 1 --json",
         "solve --resume out/saga-pd-20300101-120000 --rounds 40000",
     ),
-)(taking(SolveOptions, otherwise=solve.DEMO)(solve.solve))
+)
+@with_options(SolveOptions, otherwise=DEMO)
+def solve(o: SolveOptions) -> None:
+    """Fit a model over a graph, and keep the run in a folder.
 
-app.command(
+    Without DATA it runs the demo: 20 hospitals, unevenly stocked, fit one sparse model.
+    """
+    from edgewise.cli.solve import solve as run
+
+    run(o)
+
+
+@app.command(
     "compare",
     epilog=examples(
         "compare breast_cancer --scale --normalize --ridge 1e-2 --methods saga-pd,nids,gt-saga",
         "compare data.csv --loss squared --budget 5000 --per rounds --unit bytes_sent",
     ),
-)(taking(CompareOptions)(compare_and_tune.compare))
+)
+@with_options(CompareOptions)
+def compare(o: CompareOptions) -> None:
+    """Run several methods and say what each accuracy cost them.
 
-app.command(
+    Steps are found by one rule for all, with a seed that the runs do not see.
+    """
+    from edgewise.cli.compare import compare as run
+
+    run(o)
+
+
+@app.command(
     "tune",
     epilog=examples(
         "tune breast_cancer --scale --normalize --ridge 1e-2 --method saga-pd --out tuned",
         "solve --config tuned/best.toml",
     ),
-)(taking(TuneOptions)(compare_and_tune.tune))
+)
+@with_options(TuneOptions)
+def tune(o: TuneOptions) -> None:
+    """Try a grid of steps for a method and say which was best.
 
-app.command(
+    best.toml in the run's folder is a configuration for `edgewise solve` with these steps.
+    """
+    from edgewise.cli.tune import tune as run
+
+    run(o)
+
+
+@app.command(
     "split",
     epilog=examples(
         "split data.svm.xz --nodes 50 --how label --alpha 0.3 --out shards",
         "solve --shards shards",
     ),
-)(taking(SplitOptions)(split.split))
+)
+@with_options(SplitOptions)
+def split(o: SplitOptions) -> None:
+    """Deal a data set out to nodes, one file each, and a manifest of sizes and checksums."""
+    from edgewise.cli.split import split as run
 
-app.command(
+    run(o)
+
+
+@app.command(
     "report",
     epilog=examples(
         "report out/*",
         "report out/one out/two --x bytes_sent --y bregman --out picture.png",
     ),
-)(taking(ReportOptions)(report.report))
+)
+@with_options(ReportOptions)
+def report(o: ReportOptions) -> None:
+    """A table of saved runs, and a page or a plot of them together."""
+    from edgewise.cli.report import report as run
 
-app.command(
+    run(o)
+
+
+@app.command(
     "reproduce",
     epilog=examples(
         "reproduce --list",
@@ -128,38 +164,112 @@ app.command(
         "reproduce --all",
         "reproduce oracle ring --scale paper --data epsilon_normalized.xz",
     ),
-)(taking(ReproduceOptions)(reproduce.reproduce))
-
-app.command("methods", epilog=examples("methods", "methods --json"))(
-    taking(ListOptions)(methods_and_doctor.methods)
 )
-app.command("doctor", epilog=examples("doctor"))(taking(ListOptions)(methods_and_doctor.doctor))
+@with_options(ReproduceOptions)
+def reproduce(o: ReproduceOptions) -> None:
+    """Run an experiment of the paper, draw it, and say which of its claims hold.
 
-of_network.command(
+    What is there already in the folder is not run again: an interrupted call can be repeated.
+    """
+    from edgewise.cli.reproduce import reproduce as run
+
+    run(o)
+
+
+@app.command("methods", epilog=examples("methods", "methods --json"))
+@with_options(ListOptions)
+def methods(o: ListOptions) -> None:
+    """What there is, what each needs, and when to take it."""
+    from edgewise.cli.methods import methods as run
+
+    run(o)
+
+
+@app.command("doctor", epilog=examples("doctor"))
+@with_options(ListOptions)
+def doctor(o: ListOptions) -> None:
+    """Versions, devices and precision, and what is missing for which extra."""
+    from edgewise.cli.doctor import doctor as run
+
+    run(o)
+
+
+@of_network.command(
     "init",
     epilog=examples(
         "network init --graph ring --nodes 8 --loss logistic --ridge 1e-2 --classes 0,1",
         "network init --edges who-knows-whom.txt --host peer{id}.example.org --out mesh",
         "network init --nodes 5 --penalty l1:1e-3 --penalty 3=box:-1,1 --mode strict",
     ),
-)(taking(InitOptions)(network.init))
-of_network.command(
+)
+@with_options(InitOptions)
+def init(o: InitOptions) -> None:
+    """Make a network of peers: an authority, and a key, a certificate and a TOML file for each.
+
+    The files of a peer go to its host. Keys can be read by you alone.
+    """
+    from edgewise.cli.network import init as run
+
+    run(o)
+
+
+@of_network.command(
     "add", epilog=examples("network add mesh --neighbours 2,5 --host peer{id}.example.org")
-)(taking(AddOptions)(network.add))
-of_network.command("leave", epilog=examples("network leave mesh 3"))(
-    taking(LeaveOptions)(network.leave)
 )
-of_network.command("renew", epilog=examples("network renew mesh", "network renew mesh 3"))(
-    taking(RenewOptions)(network.renew)
-)
-of_network.command(
+@with_options(AddOptions)
+def add(o: AddOptions) -> None:
+    """Add a peer to a network, also while it runs: tolerant peers take it up at once."""
+    from edgewise.cli.network import add as run
+
+    run(o)
+
+
+@of_network.command("leave", epilog=examples("network leave mesh 3"))
+@with_options(LeaveOptions)
+def leave(o: LeaveOptions) -> None:
+    """Take a peer out of a network, also while it runs; its own files stay.
+
+    The others go on to the optimum of their own data; the one that leaves is to be stopped.
+    """
+    from edgewise.cli.network import leave as run
+
+    run(o)
+
+
+@of_network.command("renew", epilog=examples("network renew mesh", "network renew mesh 3"))
+@with_options(RenewOptions)
+def renew(o: RenewOptions) -> None:
+    """Make new keys and certificates; running peers take them up when they are copied."""
+    from edgewise.cli.network import renew as run
+
+    run(o)
+
+
+@of_network.command(
     "local",
     epilog=examples("network local mesh --data breast_cancer --scale --normalize --how label"),
-)(taking(LocalOptions)(network_local.local))
-of_network.command("status", epilog=examples("network status mesh", "network status mesh --watch"))(
-    taking(StatusOptions)(network_status.status)
 )
-app.command(
+@with_options(LocalOptions)
+def local(o: LocalOptions) -> None:
+    """Start all peers of a mesh on this machine, with a data set split among them, to try it.
+
+    Ctrl-C stops them, each with a checkpoint, and the same command goes on from there.
+    """
+    from edgewise.cli.network_local import local as run
+
+    run(o)
+
+
+@of_network.command("status", epilog=examples("network status mesh", "network status mesh --watch"))
+@with_options(StatusOptions)
+def status(o: StatusOptions) -> None:
+    """How the peers of a mesh are doing, those that run on this machine."""
+    from edgewise.cli.network_status import status as run
+
+    run(o)
+
+
+@app.command(
     "node",
     epilog=examples(
         "node peer3.toml --shard my-data.npz",
@@ -167,4 +277,14 @@ app.command(
         "node peer3.toml --watch",
         "node peer3.toml --status --json",
     ),
-)(taking(NodeOptions)(node.node))
+)
+@with_options(NodeOptions)
+def node(o: NodeOptions) -> None:
+    """Run one peer: it waits for its neighbours, fits with them, and keeps its model and trace.
+
+    Start it again with the same command after a crash: it goes on from its checkpoint. --status
+    and --watch without --shard look at one that runs on this machine, and leave it alone.
+    """
+    from edgewise.cli.node import node as run
+
+    run(o)

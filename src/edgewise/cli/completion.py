@@ -17,19 +17,19 @@ def data_sets(incomplete: str) -> list[str]:
 
 
 def graphs() -> list[str]:
-    from edgewise.cli.parts import GRAPHS
+    from edgewise.spec import GRAPHS
 
     return list(GRAPHS)
 
 
 def losses() -> list[str]:
-    from edgewise.cli.parts import LOSSES
+    from edgewise.spec import LOSSES
 
     return list(LOSSES)
 
 
 def penalties() -> list[str]:
-    from edgewise.cli.parts import PENALTIES
+    from edgewise.spec import PENALTIES
 
     return list(PENALTIES)
 

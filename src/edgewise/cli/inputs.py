@@ -1,38 +1,79 @@
-"""From options to samples, a problem and a graph."""
+"""From options to what `solve` takes: samples, a problem, a graph, faults, an engine."""
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import edgewise as ew
-from edgewise.cli import parts
-from edgewise.cli.groups import Samples, Task
+from edgewise import spec
+from edgewise.cli.option_groups import DataOptions, FaultOptions, ProblemOptions, RunOptions
+from edgewise.cli.shell import launched_process
 from edgewise.data.folders import FolderShards
 from edgewise.data.shards import Array, Matrix
-from edgewise.errors import DataError, UnknownName
+from edgewise.errors import DataError, InputError, UnknownName
 
 
-class Job(NamedTuple):
+class Inputs(NamedTuple):
     problem: ew.Problem
     graph: ew.Graph
     preprocessing: dict[str, Any]
 
 
-def make_job(o: Task) -> Job:
+def make_inputs(o: ProblemOptions) -> Inputs:
     shards, preprocessing = load_shards(o)
     problem = ew.Problem(
         shards,
-        loss=parts.loss(o.loss, o.ridge),
-        penalty=parts.penalty(o.penalty, shards.nodes),
+        loss=spec.loss(o.loss, o.ridge),
+        penalty=spec.penalty(o.penalty, shards.nodes),
         weights=o.weights,
         sample_weight=read_weights(o.sample_weight),
         intercept=o.intercept,
     )
-    return Job(problem, parts.graph(o, shards.nodes, o.seed), preprocessing)
+    return Inputs(problem, make_graph(o, shards.nodes), preprocessing)
 
 
-def load_shards(o: Task) -> tuple[ew.Shards | FolderShards, dict[str, Any]]:
+def make_graph(o: ProblemOptions, nodes: int) -> ew.Graph:
+    seed = o.seed if o.graph_seed is None else o.graph_seed
+    return spec.graph(o.graph, nodes, seed, graph_size(o))
+
+
+def graph_size(o: Any) -> spec.GraphSize:
+    return spec.GraphSize(*(getattr(o, name) for name in spec.GraphSize._fields))
+
+
+def make_faults(o: FaultOptions) -> ew.Faults | None:
+    apart = ("feedback", "fault_seed")
+    given = {f.name: getattr(o, f.name) for f in fields(FaultOptions) if f.name not in apart}
+    return spec.faults(given, o.feedback, o.fault_seed)
+
+
+def make_engine(o: RunOptions) -> ew.MPI | None:
+    if o.engine == "mpi":
+        return ew.MPI(partition=o.partition)
+    if o.engine != "simulator":
+        raise UnknownName("engine", o.engine, ["simulator", "mpi"])
+    ranks = launched_process().ranks
+    if ranks > 1:
+        raise InputError(
+            f"{ranks} processes were started to do the same each: give --engine mpi for "
+            "them to share the nodes, or start one"
+        )
+    return None
+
+
+def numbers(name: str, text: str) -> list[float]:
+    """Of an option that takes several."""
+    try:
+        return spec.numbers_in(text)
+    except ValueError:
+        raise InputError(
+            f"--{name} {text!r} cannot be read: give numbers with commas between"
+        ) from None
+
+
+def load_shards(o: ProblemOptions) -> tuple[ew.Shards | FolderShards, dict[str, Any]]:
     folder = o.shards
     if o.data is not None and folder is not None:
         raise DataError(f"both data ({o.data}) and shards ({folder}) are given: leave one out")
@@ -48,19 +89,19 @@ def load_shards(o: Task) -> tuple[ew.Shards | FolderShards, dict[str, Any]]:
         raise DataError(f"{folder} was scaled when it was split: leave --scale, --normalize out")
     if not (o.scale or o.normalize):
         return shards, before
-    X, after = prepared(shards.X, o)
+    X, after = preprocess(shards.X, o)
     return ew.Shards(X, shards.y, shards.counts, shards.order), after
 
 
-def split_samples(o: Samples) -> tuple[ew.Shards, dict[str, Any]]:
+def split_samples(o: DataOptions) -> tuple[ew.Shards, dict[str, Any]]:
     X, y = load_samples(o)
-    X, preprocessing = prepared(X, o)
+    X, preprocessing = preprocess(X, o)
     nodes = 10 if o.nodes is None else o.nodes
     seed = o.seed if o.split_seed is None else o.split_seed
     return ew.split(X, y, nodes, o.how, seed, o.alpha), preprocessing
 
 
-def load_samples(o: Samples) -> tuple[Matrix, Array]:
+def load_samples(o: DataOptions) -> tuple[Matrix, Array]:
     """A file if there is one, else a named set."""
     if o.data is None:
         raise DataError(f"no data: give a file or a name, one of {', '.join(ew.data.names())}")
@@ -73,7 +114,7 @@ def load_samples(o: Samples) -> tuple[Matrix, Array]:
     return X, y
 
 
-def prepared(X: Matrix, o: Samples) -> tuple[Matrix, dict[str, Any]]:
+def preprocess(X: Matrix, o: DataOptions) -> tuple[Matrix, dict[str, Any]]:
     """X scaled as asked, and how, for the model to remember."""
     from sklearn.preprocessing import StandardScaler, normalize
 

@@ -10,8 +10,8 @@ from rich import box
 from rich.table import Table
 
 import edgewise as ew
-from edgewise.cli import parts
-from edgewise.cli.groups import Task
+from edgewise import spec
+from edgewise.cli.inputs import graph_size
 from edgewise.cli.network_options import AddOptions, InitOptions, LeaveOptions, RenewOptions
 from edgewise.cli.shell import output, print_json
 from edgewise.errors import GraphError, InputError
@@ -19,34 +19,31 @@ from edgewise.methods.catalogue import make
 
 if TYPE_CHECKING:
     from edgewise.peers.config.peer_config import Fit, PeerConfig
+    from edgewise.peers.operations.mesh import Mesh
 
 # What needs the extra is imported where it is used: the other commands do without.
 
 
 def init(o: InitOptions) -> None:
-    """Make a network of peers: an authority, and a key, a certificate and a TOML file for each.
-
-    The files of a peer go to its host. Keys can be read by you alone.
-    """
     from edgewise.peers.node.supported_methods import method_of
     from edgewise.peers.operations import mesh
 
     graph = graph_of(o)
     fit = fit_of(o)
     penalties = penalty_of_each(o.penalty, graph.nodes)
-    parts.loss(fit.loss, fit.ridge)  # refuses what is none, as does the next
+    spec.loss(fit.loss, fit.ridge)  # refuses what is none, as does the next
     method_of(fit, any(penalties))
 
     def host(id: int) -> str:
         return o.host.replace("{id}", str(id))
 
-    made = mesh.create(o.out, graph, fit, penalties, host, o.port, o.days)
-    peers = [told(made, config) for config in made.peers.values()]
-    name = made.peers[0].mesh
+    created = mesh.create(o.out, graph, fit, penalties, host, o.port, o.days)
+    peers = [describe(created, config) for config in created.peers.values()]
+    name = created.peers[0].mesh
     console = output(o)
     console.print(
-        f"{name}: {graph.nodes} peers and {graph.edge_count} edges, in {made.folder}; certificates "
-        f"expire on {peers[0]['expires'][:10]}",
+        f"{name}: {graph.nodes} peers and {graph.edge_count} edges, in {created.folder}; "
+        f"certificates expire on {peers[0]['expires'][:10]}",
         highlight=False,
         soft_wrap=True,
     )
@@ -67,7 +64,7 @@ def init(o: InitOptions) -> None:
         print_json(
             {
                 "command": "network init",
-                "folder": str(made.folder),
+                "folder": str(created.folder),
                 "mesh": name,
                 "nodes": graph.nodes,
                 "edges": graph.edges,
@@ -78,7 +75,6 @@ def init(o: InitOptions) -> None:
 
 
 def add(o: AddOptions) -> None:
-    """Add a peer to a network, also while it runs: tolerant peers take it up at once."""
     from edgewise.peers.node.supported_methods import method_of
     from edgewise.peers.operations import mesh
 
@@ -89,7 +85,7 @@ def add(o: AddOptions) -> None:
     fit = next(iter(mesh.read_mesh(o.folder).peers.values())).fit
     method_of(fit, bool(penalty))
     grown, id = mesh.add(o.folder, [int(whole) for whole in around], o.host, penalty, o.days)
-    peer = told(grown, grown.peers[id])
+    peer = describe(grown, grown.peers[id])
     console = output(o)
     console.print(
         f"peer {id} at {peer['address']}, joined to {', '.join(map(str, peer['neighbours']))}: "
@@ -98,16 +94,12 @@ def add(o: AddOptions) -> None:
         soft_wrap=True,
     )
     changed = changed_files(grown.peers, but=id)
-    console.print(say_copies(changed), highlight=False, soft_wrap=True)
+    console.print(copy_advice(changed), highlight=False, soft_wrap=True)
     if o.json:
         print_json({"command": "network add", "peer": peer, "changed": changed})
 
 
 def leave(o: LeaveOptions) -> None:
-    """Take a peer out of a network, also while it runs; its own files stay.
-
-    The others go on to the optimum of their own data; the one that leaves is to be stopped.
-    """
     from edgewise.peers.operations import mesh
 
     if o.peer is None:
@@ -116,16 +108,15 @@ def leave(o: LeaveOptions) -> None:
     changed = changed_files(smaller.peers)
     console = output(o)
     console.print(f"peer {o.peer} is no longer in the network", highlight=False, soft_wrap=True)
-    console.print(say_copies(changed), highlight=False, soft_wrap=True)
+    console.print(copy_advice(changed), highlight=False, soft_wrap=True)
     if not smaller.complete:
         console.print("not all peers are here: whether the others stay connected was not checked")
     if o.json:
-        said = {"peer": o.peer, "changed": changed, "connected": smaller.complete or None}
-        print_json({"command": "network leave", **said})
+        summary = {"peer": o.peer, "changed": changed, "connected": smaller.complete or None}
+        print_json({"command": "network leave", **summary})
 
 
 def renew(o: RenewOptions) -> None:
-    """Make new keys and certificates; running peers take them up when they are copied."""
     from edgewise.peers.operations import mesh
 
     renewed = mesh.renew(o.folder, o.peer, o.days)
@@ -154,8 +145,8 @@ def graph_of(o: InitOptions) -> ew.Graph:
         if not Path(source).is_file():
             raise GraphError(f"there is no file {source}: give --edges a file, or a number")
     nodes = nodes_in(source) if o.nodes is None else o.nodes
-    shape = {k: getattr(o, k) for k in ("rows", "cols", "neighbours", "rewire", "graph_seed")}
-    graph = parts.graph(Task(graph=source, edges=edges, **shape), nodes, o.seed)
+    seed = o.seed if o.graph_seed is None else o.graph_seed
+    graph = spec.graph(source, nodes, seed, graph_size(o)._replace(edges=edges))
     graph.require_connected()
     return graph
 
@@ -184,12 +175,10 @@ def fit_of(o: InitOptions) -> "Fit":
 
 def batch_for(fit: "Fit") -> tuple[str, ...]:
     """The gradient of one sample shows that sample to a neighbour: several are drawn unless the
-    user chose. SEGA draws coordinates of whole gradients."""
+    user chose."""
     method = make(fit.method)
-    gradient = getattr(method, "gradient", None)
-    alone = 1 in (getattr(method, "batch", None), getattr(gradient, "batch", None))
     chosen = any(setting.startswith("batch=") for setting in fit.set)
-    return ("batch=8",) if alone and not chosen and not isinstance(gradient, ew.SEGA) else ()
+    return ("batch=8",) if method.samples == 1 and not chosen else ()
 
 
 def number_or_text(text: str | None) -> Any:
@@ -211,7 +200,7 @@ def labels(texts: list[str]) -> list[Any]:
 
 def penalty_of_each(texts: list[str] | None, nodes: int) -> list[tuple[str, ...]]:
     """The text that holds for a peer, without the numbers before it."""
-    parts.penalty(texts, nodes)  # refuses what is none
+    spec.penalty(texts, nodes)  # refuses what is none
     each: list[tuple[str, ...]] = [()] * nodes
     for text in sorted(texts or [], key=lambda text: "=" in text):  # those for all first
         who, _, what = text.rpartition("=")
@@ -221,16 +210,16 @@ def penalty_of_each(texts: list[str] | None, nodes: int) -> list[tuple[str, ...]
     return each
 
 
-# --- what is said ---------------------------------------------------------------------------------
+# --- what is printed ------------------------------------------------------------------------------
 
 
-def told(made: Any, config: "PeerConfig") -> dict[str, Any]:
+def describe(network: "Mesh", config: "PeerConfig") -> dict[str, Any]:
     from edgewise.peers.operations.mesh import CERTIFICATE, found_at
 
     own = (config.path, config.certificate, config.key)
     return {
         "id": config.id,
-        "address": found_at(made, config.id),
+        "address": found_at(network, config.id),
         "neighbours": [n.id for n in config.neighbours],
         "files": [path.name for path in own] + [CERTIFICATE],
         "expires": expires(config),
@@ -238,7 +227,7 @@ def told(made: Any, config: "PeerConfig") -> dict[str, Any]:
 
 
 def expires(config: "PeerConfig") -> str:
-    from edgewise.peers.transport import certificates
+    from edgewise.peers.config import certificates
 
     return certificates.expiry(config.certificate.read_bytes()).isoformat()
 
@@ -247,7 +236,7 @@ def changed_files(peers: dict[int, "PeerConfig"], but: int | None = None) -> lis
     return [config.path.name for config in peers.values() if config.id != but]
 
 
-def say_copies(changed: list[str]) -> str:
+def copy_advice(changed: list[str]) -> str:
     return (
         f"changed: {' '.join(changed)}; copy each to its host: tolerant peers that run read it "
         "again by themselves, strict ones are all to be started anew without their checkpoints"

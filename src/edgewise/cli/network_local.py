@@ -16,10 +16,10 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 import typer
 
-from edgewise.cli import parts
+from edgewise import spec
 from edgewise.cli.inputs import split_samples
 from edgewise.cli.network_options import LocalOptions
-from edgewise.cli.network_status import Status, show, status_of, table_of
+from edgewise.cli.peer_status import Status, show, status_of, table_of
 from edgewise.cli.shell import INTERRUPTED, output
 from edgewise.cli.watch import follow, summary
 from edgewise.errors import InputError
@@ -43,10 +43,6 @@ IN_ORDER = 30.0  # seconds for a checkpoint and farewells, after which a peer is
 
 
 def local(o: LocalOptions) -> None:
-    """Start all peers of a mesh on this machine, with a data set split among them, to try it.
-
-    Ctrl-C stops them, each with a checkpoint, and the same command goes on from there.
-    """
     from edgewise.peers.config.peer_config import save
     from edgewise.peers.operations import mesh
 
@@ -54,7 +50,7 @@ def local(o: LocalOptions) -> None:
     if o.nodes not in (None, len(peers)):
         raise InputError(f"{o.folder} has {len(peers)} peers: leave --nodes {o.nodes} out")
     shards, _ = split_samples(replace(o, nodes=len(peers)))
-    loss = parts.loss(peers[min(peers)].fit.loss, 0.0)
+    loss = spec.loss(peers[min(peers)].fit.loss, 0.0)
     classes = loss.encode(shards.y)[1]
     data = Path(o.folder) / "data"
     data.mkdir(exist_ok=True)
@@ -95,10 +91,12 @@ def run_all(
                 time.sleep(TICK)
             return True
 
-        def said() -> list[Status]:
+        def statuses() -> list[Status]:
             return [status_of(config, running[id].pid) for id, config in peers.items()]
 
-        follow(console, lambda: table_of(said()), lambda: summary(said()), over, stays=False)
+        follow(
+            console, lambda: table_of(statuses()), lambda: summary(statuses()), over, stays=False
+        )
         codes = {id: process.poll() for id, process in running.items()}
         return {id: last_line(heard[id]) for id, code in codes.items() if code}
 

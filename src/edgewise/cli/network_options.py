@@ -6,7 +6,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from edgewise.cli import completion as names
-from edgewise.cli.groups import (
+from edgewise.cli.option_groups import (
     DATA,
     FAULTS,
     GRAPH,
@@ -14,13 +14,13 @@ from edgewise.cli.groups import (
     OUTPUT,
     PROBLEM,
     STOP,
+    CommonOptions,
+    DataOptions,
+    MethodOptions,
     Number,
-    OneMethod,
-    Run,
-    Samples,
+    ProblemOptions,
+    RunOptions,
     Several,
-    Shared,
-    Task,
     Text,
     Whole,
     option,
@@ -35,12 +35,12 @@ def same(group: type, name: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Keys:
+class KeyOptions:
     days: Annotated[int, option(PEERS, "Until certificates expire.")] = 365
 
 
 @dataclass(frozen=True)
-class InMesh:
+class MeshOptions:
     folder: Annotated[
         str,
         typer.Argument(
@@ -52,27 +52,27 @@ class InMesh:
 
 
 @dataclass(frozen=True)
-class InitOptions(Shared, Keys, OneMethod):
+class InitOptions(CommonOptions, KeyOptions, MethodOptions):
     nodes: Annotated[
         Whole, option(GRAPH, "How many peers.", show_default="as many as the file of edges has")
     ] = None
-    graph: Annotated[str, same(Task, "graph")] = "ring"
+    graph: Annotated[str, same(ProblemOptions, "graph")] = "ring"
     edges: Annotated[
         Text, option(GRAPH, "A text file with two peers' numbers a line; or of random, how many.")
     ] = None
-    rows: Annotated[Whole, same(Task, "rows")] = None
-    cols: Annotated[Whole, same(Task, "cols")] = None
-    neighbours: Annotated[int, same(Task, "neighbours")] = 4
-    rewire: Annotated[float, same(Task, "rewire")] = 0.1
-    graph_seed: Annotated[Whole, same(Task, "graph_seed")] = None
+    rows: Annotated[Whole, same(ProblemOptions, "rows")] = None
+    cols: Annotated[Whole, same(ProblemOptions, "cols")] = None
+    neighbours: Annotated[int, same(ProblemOptions, "neighbours")] = 4
+    rewire: Annotated[float, same(ProblemOptions, "rewire")] = 0.1
+    graph_seed: Annotated[Whole, same(ProblemOptions, "graph_seed")] = None
     host: Annotated[
         str, option(PEERS, "Where a peer is, {id} being its number: peer{id}.example.org.")
     ] = "127.0.0.1"
     port: Annotated[int, option(PEERS, "Peer I listens on this plus I.")] = 24700
-    loss: Annotated[str, same(Task, "loss")] = "logistic"
-    ridge: Annotated[float, same(Task, "ridge")] = 0.0
-    penalty: Annotated[Several, same(Task, "penalty")] = None
-    intercept: Annotated[bool, same(Task, "intercept")] = False
+    loss: Annotated[str, same(ProblemOptions, "loss")] = "logistic"
+    ridge: Annotated[float, same(ProblemOptions, "ridge")] = 0.0
+    penalty: Annotated[Several, same(ProblemOptions, "penalty")] = None
+    intercept: Annotated[bool, same(ProblemOptions, "intercept")] = False
     classes: Annotated[
         Text,
         option(PROBLEM, "All labels, with commas between: a peer's own samples may lack some."),
@@ -84,14 +84,14 @@ class InitOptions(Shared, Keys, OneMethod):
     rho: Annotated[Text, option(METHOD, "auto, theory, or a number.")] = None
     dtype: Annotated[str, option(METHOD, "Peers compute in float64 or float32.")] = "float64"
     seed: Annotated[int, option(DATA, "Of graph and run: the same gives the same.")] = 0
-    rounds: Annotated[int, same(Run, "rounds")] = 100_000
+    rounds: Annotated[int, same(RunOptions, "rounds")] = 100_000
     seconds: Annotated[Number, option(STOP, "Stop after so long.")] = None
     tol: Annotated[Number, option(STOP, "Stop when every peer's residual is below this.")] = None
     wire: Annotated[str, option(PEERS, "Numbers travel as float64 or float32.")] = "float64"
     bits: Annotated[
         Whole, option(PEERS, "Numbers travel as changes of so many bits; for tolerant peers.")
     ] = None
-    veil: Annotated[
+    dual_noise: Annotated[
         float,
         option(
             PEERS,
@@ -114,7 +114,7 @@ class InitOptions(Shared, Keys, OneMethod):
 
 
 @dataclass(frozen=True)
-class AddOptions(Shared, Keys, InMesh):
+class AddOptions(CommonOptions, KeyOptions, MeshOptions):
     neighbours: Annotated[
         str, option(PEERS, "Numbers of those that it is joined to, with commas between.")
     ] = ""
@@ -127,21 +127,21 @@ class AddOptions(Shared, Keys, InMesh):
 
 
 @dataclass(frozen=True)
-class LeaveOptions(Shared, InMesh):
+class LeaveOptions(CommonOptions, MeshOptions):
     peer: Annotated[
         Whole, typer.Argument(help="The number of the one that leaves.", metavar="PEER")
     ] = None
 
 
 @dataclass(frozen=True)
-class RenewOptions(Shared, Keys, InMesh):
+class RenewOptions(CommonOptions, KeyOptions, MeshOptions):
     peer: Annotated[
         Whole, typer.Argument(help="Its number; without one, all.", show_default=False)
     ] = None
 
 
 @dataclass(frozen=True)
-class LocalOptions(Shared, Samples, InMesh):
+class LocalOptions(CommonOptions, DataOptions, MeshOptions):
     data: Annotated[
         Text,
         option(
@@ -155,14 +155,14 @@ class LocalOptions(Shared, Samples, InMesh):
 
 
 @dataclass(frozen=True)
-class StatusOptions(Shared, InMesh):
+class StatusOptions(CommonOptions, MeshOptions):
     watch: Annotated[
         bool, option(OUTPUT, "Keep telling, until none is under way any more.", "--watch")
     ] = False
 
 
 @dataclass(frozen=True)
-class NodeOptions(Shared):
+class NodeOptions(CommonOptions):
     peer: Annotated[
         str,
         typer.Argument(help="The peer's TOML file.", show_default=False, metavar="PEER.TOML"),

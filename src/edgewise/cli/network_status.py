@@ -1,93 +1,14 @@
-"""edgewise network status, and what a peer's files say of it"""
-
-import json
-import os
-import time
-from typing import TYPE_CHECKING, Any
-
-from rich import filesize
-from rich.table import Table
+"""edgewise network status"""
 
 from edgewise.cli.network_options import StatusOptions
-from edgewise.cli.shell import output, print_json
-from edgewise.errors import InputError
-
-if TYPE_CHECKING:
-    from edgewise.peers.config.peer_config import PeerConfig
-
-Status = dict[str, Any]
-UNDER_WAY = ("waiting", "running", "lingering")
+from edgewise.cli.peer_status import show
+from edgewise.cli.watch import watch_all
+from edgewise.peers.operations import mesh
 
 
 def status(o: StatusOptions) -> None:
-    """How the peers of a mesh are doing, those that run on this machine."""
-    from edgewise.cli.watch import watch_all
-    from edgewise.peers.operations import mesh
-
     configs = list(mesh.read_mesh(o.folder).peers.values())
     if o.watch:
         watch_all(configs, o)
     else:
         show(configs, o)
-
-
-def show(configs: "list[PeerConfig]", o: Any) -> None:
-    said = [status_of(config) for config in configs]
-    output(o).print(table_of(said))
-    if o.json:
-        print_json({"command": "status", "peers": said})
-
-
-def table_of(said: list[Status]) -> Table:
-    table = Table("peer", "state", "rounds", "residual", "neighbours there", "sent", "seen")
-    for one in said:
-        table.add_row(
-            str(one["peer"]),
-            one["state"],
-            f"{one.get('rounds', 0):,.0f}",
-            number(one.get("residual")),
-            there(one),
-            filesize.decimal(int(one.get("bytes_sent", 0))),
-            f"{time.time() - one['time']:.0f} s ago" if "time" in one else "never",
-        )
-    return table
-
-
-def there(one: Status) -> str:
-    around = one.get("neighbours", {}).values()
-    return f"{sum(bool(n.get('connected')) for n in around)} of {len(around)}" if around else ""
-
-
-def number(value: float | None, form: str = ".2e") -> str:
-    return "" if value is None else format(value, form)
-
-
-def status_of(config: "PeerConfig", pid: int | None = None) -> Status:
-    """What the peer wrote last, if it is the process of that number: it may have run before."""
-    path = config.out / "status.json"
-    starting = {"peer": config.id, "state": "not started" if pid is None else "starting"}
-    try:
-        said: Status = {"state": "unknown", **json.loads(path.read_text()), "peer": config.id}
-    except FileNotFoundError:
-        return starting
-    except (OSError, ValueError, TypeError) as problem:
-        if pid is not None:
-            return starting
-        raise InputError(f"{path} cannot be read ({problem})") from None
-    if pid is not None and said.get("pid") != pid:
-        return starting
-    if said["state"] in UNDER_WAY and not alive(said.get("pid")):
-        said["state"] = "died"
-    return said
-
-
-def alive(pid: int | None) -> bool:
-    if pid is None:
-        return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -5,8 +5,10 @@ import os
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from edgewise.cli.network_options import NodeOptions
-from edgewise.cli.network_status import show
+from edgewise.cli.peer_status import show
 from edgewise.cli.shell import output, print_json
 from edgewise.cli.watch import LINES, on_a_terminal, require_no_json, watch, watching
 from edgewise.errors import InputError
@@ -19,11 +21,6 @@ log = logging.getLogger("edgewise.peers")
 
 
 def node(o: NodeOptions) -> None:
-    """Run one peer: it waits for its neighbours, fits with them, and keeps its model and trace.
-
-    Start it again with the same command after a crash: it goes on from its checkpoint. --status
-    and --watch without --shard look at one that runs on this machine, and leave it alone.
-    """
     from edgewise.peers.config.peer_config import load, read
 
     if o.watch:
@@ -38,7 +35,8 @@ def node(o: NodeOptions) -> None:
         result = run(config, o.shard, o)
         output(o).print(f"peer {config.id}: {result.message}", highlight=False)
         if o.json:
-            last = result.trace[-1] if result.trace else {}
+            last = {name: float(a[-1]) for name, a in result.trace.columns.items() if len(a)}
+            last = {name: value for name, value in last.items() if np.isfinite(value)}
             print_json({"command": "node", "peer": config.id, "message": result.message, **last})
     elif o.watch:
         watch(read(o.peer))
@@ -51,15 +49,15 @@ def node(o: NodeOptions) -> None:
 def run(config: "PeerConfig", shard: str, o: NodeOptions) -> "PeerResult":
     import jax
 
-    from edgewise.peers.operations.logs import LastLines, keeping_log
-    from edgewise.peers.transport.tls_failures import counting_handshakes
+    from edgewise.peers.operations.logs import LastLines, logging_to
+    from edgewise.peers.transport.tls_failures import counting_tls_failures
 
     with ExitStack() as stack:
         recent = LastLines(LINES)
         shown = recent if o.watch and on_a_terminal() else logging.StreamHandler()
         shown.setLevel(logging.WARNING if o.json else logging.INFO)
-        stack.enter_context(keeping_log(config.out, config.id, shown))
-        handshakes = stack.enter_context(counting_handshakes())
+        stack.enter_context(logging_to(config.out, config.id, shown))
+        tls_failures = stack.enter_context(counting_tls_failures())
 
         from edgewise.peers.node.peer import Peer
         from edgewise.peers.operations.metrics import Metrics  # this and gRPC after the line above
@@ -70,7 +68,7 @@ def run(config: "PeerConfig", shard: str, o: NodeOptions) -> "PeerResult":
         jax.config.update("jax_cpu_enable_async_dispatch", False)
         allow_many_files()
         peer = Peer(config)
-        peer.handshakes = lambda: handshakes.count
+        peer.tls_failures = lambda: tls_failures.count
         metrics = Metrics(peer)
         port = metrics.open()
         stack.callback(metrics.close)

@@ -6,36 +6,55 @@ from typing import Annotated
 import typer
 
 from edgewise.cli import completion as names
-from edgewise.cli.groups import (
+from edgewise.cli.network_options import NETWORK_COMMANDS
+from edgewise.cli.option_groups import (
     DATA,
     METHOD,
     OUTPUT,
     SEARCH,
-    Budget,
-    Folder,
-    OneMethod,
-    Run,
-    Samples,
+    BudgetOptions,
+    CommonOptions,
+    DataOptions,
+    FaultOptions,
+    FolderOptions,
+    MethodOptions,
+    ProblemOptions,
+    RunOptions,
     Several,
-    Shared,
-    Task,
     Text,
-    Weather,
     Whole,
     option,
 )
-from edgewise.cli.network_options import NETWORK_COMMANDS
 
 
 @dataclass(frozen=True)
-class SolveOptions(Shared, Folder, Weather, Run, OneMethod, Task):
+class SolveOptions(
+    CommonOptions, FolderOptions, FaultOptions, RunOptions, MethodOptions, ProblemOptions
+):
     tensorboard: Annotated[
         bool, option(OUTPUT, "Write the run for TensorBoard too, into its folder.", "--tensorboard")
     ] = False
 
 
+# Twenty hospitals, unevenly stocked: some see mostly benign cases, one has a single patient.
+DEMO = {
+    "data": "breast_cancer",
+    "scale": True,
+    "normalize": True,  # no single patient rules the step
+    "nodes": 20,
+    "how": "label",
+    "ridge": 1e-3,
+    "penalty": ["l1:2e-3"],
+    "weights": "sample",
+    "intercept": True,
+    "rounds": 60_000,
+    "record_every": 500,
+    "tol": 1e-7,
+}
+
+
 @dataclass(frozen=True)
-class CompareOptions(Shared, Folder, Budget, Task):
+class CompareOptions(CommonOptions, FolderOptions, BudgetOptions, ProblemOptions):
     methods: Annotated[
         str,
         option(METHOD, "Names with commas between, or all.", autocompletion=names.methods),
@@ -56,7 +75,7 @@ class CompareOptions(Shared, Folder, Budget, Task):
 
 
 @dataclass(frozen=True)
-class TuneOptions(Shared, Folder, Budget, OneMethod, Task):
+class TuneOptions(CommonOptions, FolderOptions, BudgetOptions, MethodOptions, ProblemOptions):
     target: Annotated[
         float, option(SEARCH, "Divergence to reach, as a part of what it is at the start.")
     ] = 1e-9
@@ -64,16 +83,16 @@ class TuneOptions(Shared, Folder, Budget, OneMethod, Task):
 
 
 @dataclass(frozen=True)
-class SplitOptions(Shared, Samples):
+class SplitOptions(CommonOptions, DataOptions):
     out: Annotated[str, option(OUTPUT, "Folder for the shards.")] = "shards"
 
 
 @dataclass(frozen=True)
-class ReportOptions(Shared):
+class ReportOptions(CommonOptions):
     runs: Annotated[
         Several,
         typer.Argument(
-            help="Folders that `edgewise solve` wrote, or traces: .npz or .csv.",
+            help="Folders of `edgewise solve` or of peers, or traces: .npz or .csv.",
             show_default=False,
             metavar="RUN...",
         ),
@@ -86,7 +105,7 @@ class ReportOptions(Shared):
 
 
 @dataclass(frozen=True)
-class ReproduceOptions(Shared):
+class ReproduceOptions(CommonOptions):
     experiments: Annotated[
         Several,
         typer.Argument(
@@ -117,7 +136,7 @@ class ReproduceOptions(Shared):
 
 
 @dataclass(frozen=True)
-class ListOptions(Shared):
+class ListOptions(CommonOptions):
     pass
 
 

@@ -5,7 +5,7 @@ import math
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
-from edgewise.cli.network_status import UNDER_WAY, Status, status_of
+from edgewise.cli.peer_status import UNDER_WAY, Status, status_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,20 +17,20 @@ ENOUGH = 4000  # points of a curve that is some hundred columns wide at most
 BLOCKS = "▁▂▃▄▅▆▇█"
 
 
-class Look:
+class PeerView:
     def __init__(self, config: "PeerConfig", pid: int | None = None) -> None:
         """pid: of the process that is meant, where what an earlier one left is of no interest."""
         self.config, self.pid = config, pid
-        self.trace = Trace(config.out / "trace.csv")
+        self.trace = TraceTail(config.out / "trace.csv")
         self.seen: deque[Moment] = deque()
-        self.said: Status = {}
-        self.again()
+        self.status: Status = {}
+        self.refresh()
 
-    def again(self) -> None:
-        self.said = status_of(self.config, self.pid)
-        if self.said["state"] != "starting":  # until then it is the trace of an earlier process
-            self.trace.read_on()
-        now = Moment(*(float(self.said.get(k) or 0) for k in Moment._fields))
+    def refresh(self) -> None:
+        self.status = status_of(self.config, self.pid)
+        if self.status["state"] != "starting":  # until then it is the trace of an earlier process
+            self.trace.read_new_rows()
+        now = Moment(*(float(self.status.get(k) or 0) for k in Moment._fields))
         if self.seen and now.rounds < self.seen[-1].rounds:
             self.seen.clear()
         if not self.seen or now.time > self.seen[-1].time:
@@ -40,14 +40,14 @@ class Look:
 
     @property
     def under_way(self) -> bool:
-        return self.said["state"] in UNDER_WAY
+        return self.status["state"] in UNDER_WAY
 
     def per_second(self, what: str) -> float:
         """Lately; of the whole run where it was looked at but once, or has ended."""
         first, last = self.seen[0], self.seen[-1]
         if self.under_way and last.time > first.time:
             return float(getattr(last, what) - getattr(first, what)) / (last.time - first.time)
-        seconds = float(self.said.get("seconds") or 0)
+        seconds = float(self.status.get("seconds") or 0)
         return float(getattr(last, what)) / seconds if seconds else 0.0
 
 
@@ -57,7 +57,7 @@ class Moment(NamedTuple):
     bytes_sent: float
 
 
-class Trace:
+class TraceTail:
     """Rounds and residuals of a trace that grows; a peer that was killed may write rows again."""
 
     def __init__(self, path: "Path") -> None:
@@ -65,7 +65,7 @@ class Trace:
         self.columns: list[str] = []
         self.points: list[tuple[float, float]] = []
 
-    def read_on(self) -> None:
+    def read_new_rows(self) -> None:
         try:
             with self.path.open("rb") as file:
                 if file.seek(0, 2) < self.read_to:  # begun anew

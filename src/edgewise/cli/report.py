@@ -9,13 +9,13 @@ import numpy as np
 from rich.table import Table
 
 import edgewise as ew
-from edgewise.cli import parts
-from edgewise.cli.groups import Task, Weather
+from edgewise.cli.inputs import make_graph
+from edgewise.cli.option_groups import FaultOptions, ProblemOptions
 from edgewise.cli.options import ReportOptions, SolveOptions
 from edgewise.cli.shell import output, print_json
 from edgewise.errors import EdgewiseError, InputError, UnknownName
 from edgewise.plotting.page import PageRun, write_page
-from edgewise.plotting.pictures import plot_runs
+from edgewise.plotting.runs import plot_runs
 from edgewise.running import run_folders as runs
 from edgewise.running.run_folders import Saved
 from edgewise.running.trace import COLUMNS, Trace
@@ -27,13 +27,13 @@ PAGES = (".html",)
 PLOTS = (".png", ".pdf", ".svg")
 DEFAULTS = {f.name: f.default for f in fields(SolveOptions)}
 # A seed alone makes no other setting: runs that differ in it are repetitions.
-OF_A_SETTING = {f.name for kind in (Task, Weather) for f in fields(kind)} - {"seed", "fault_seed"}
+OF_A_SETTING = {f.name for group in (ProblemOptions, FaultOptions) for f in fields(group)}
+OF_A_SETTING -= {"seed", "fault_seed"}
 NAMED_ANYWAY = ("command", "method")
-ALWAYS_TOLD = ("version", "data", "shards", "nodes", "graph", "loss", "seed")
+ALWAYS_SHOWN = ("version", "data", "shards", "nodes", "graph", "loss", "seed")
 
 
 def report(o: ReportOptions) -> None:
-    """A table of saved runs, and a page or a plot of them together."""
     for column in (o.x, o.y):
         if column not in COLUMNS:
             raise UnknownName("trace column", column, COLUMNS)
@@ -49,7 +49,9 @@ def report(o: ReportOptions) -> None:
     others = [run for run in saved if run.config["command"] not in ("solve", "trace")]
     solves = [run for run in saved if run not in others]
     if not solves:
-        raise InputError("no runs of `edgewise solve` are given: name their folders, as out/*")
+        raise InputError("no runs of `edgewise solve` or peers are given: name folders, as out/*")
+    for column in (o.x, o.y):
+        require_known(solves, column)
     rows = [summarise(run) for run in solves]
     table = Table(title="runs")
     for name in ("run", "method", "converged", *NUMBERS):
@@ -57,7 +59,7 @@ def report(o: ReportOptions) -> None:
             name.replace("_", " "), justify="right" if name in NUMBERS else "left", overflow="fold"
         )
     for run, row in zip(solves, rows, strict=True):
-        numbers = [spelt(name, row.get(name)) for name in NUMBERS]
+        numbers = [number_text(name, row.get(name)) for name in NUMBERS]
         table.add_row(str(row["run"]), str(row["method"]), state(run), *numbers)
     console = output(o)
     console.print(table)
@@ -65,21 +67,34 @@ def report(o: ReportOptions) -> None:
         console.print(f"no runs, left out: {', '.join(others_there)}", highlight=False)
     for run in others:
         console.print(f"{run.folder} is of `{run.config['command']}`: left out")
-    path = (draw_page if kind == "page" else plot_runs)(solves, o.x, o.y, o.out)
+    path = (draw_page if kind == "page" else draw_plot)(solves, o.x, o.y, o.out)
     console.print(f"{kind}: {path}", highlight=False, soft_wrap=True)
     if o.json:
         print_json({"command": "report", "runs": rows, kind: str(path)})
 
 
 def is_run(path: Path) -> bool:
-    return (path / runs.CONFIG).exists() or path.suffix in TRACES or not path.exists()
+    known = (path / runs.CONFIG).exists() or path.suffix in TRACES or is_peer(path)
+    return known or not path.exists()
+
+
+def is_peer(path: Path) -> bool:
+    """Whether it is the folder that `edgewise node` keeps."""
+    return all((path / name).exists() for name in ("status.json", "trace.csv"))
 
 
 def load(name: str) -> Saved:
-    """A run's folder, or a trace alone, which knows of no more than its numbers."""
+    """The folder of a run or a peer, or a trace alone, which knows of no more than its numbers."""
     path = Path(name)
+    if is_peer(path):
+        config = {"command": "trace", "method": str(path)}
+        return load_trace(path / "trace.csv")._replace(folder=path, config=config)
     if path.suffix not in TRACES or path.is_dir():
         return runs.load_run(path)
+    return load_trace(path)
+
+
+def load_trace(path: Path) -> Saved:
     try:
         trace = Trace.load(path)
     except FileNotFoundError:
@@ -93,10 +108,20 @@ def load(name: str) -> Saved:
     return Saved(path, {"command": "trace", "method": method}, last, trace)
 
 
+def require_known(saved: Sequence[Saved], column: str) -> None:
+    """Raises InputError where there would be nothing to draw."""
+    traces = [run.trace for run in saved if run.trace is not None]
+    if traces and not any(np.isfinite(trace[column]).any() for trace in traces):
+        raise InputError(
+            f"none of these knows its {column}: a peer cannot, and a run needs a reference; give "
+            "--y residual"
+        )
+
+
 def summarise(run: Saved) -> dict[str, object]:
-    said = run.result or {}
+    result = run.result or {}
     head = {"run": str(run.folder), "method": run.config.get("method"), "converged": None}
-    return head | {k: said[k] for k in ("converged", "message", *NUMBERS) if k in said}
+    return head | {k: result[k] for k in ("converged", "message", *NUMBERS) if k in result}
 
 
 def state(run: Saved) -> str:
@@ -106,10 +131,15 @@ def state(run: Saved) -> str:
     return "" if converged is None else "yes" if converged else "no"
 
 
-def spelt(name: str, number: object) -> str:
+def number_text(name: str, number: object) -> str:
     if not isinstance(number, int | float) or not np.isfinite(number):
         return ""
     return f"{number:.1e}" if name in ("bregman", "residual") else short(number, name)
+
+
+def draw_plot(solves: list[Saved], x: str, y: str, path: str | Path) -> Path:
+    named = [(f"{run.config.get('method', '')} ({run.folder.name})", run.trace) for run in solves]
+    return plot_runs([(name, trace) for name, trace in named if trace is not None], x, y, path)
 
 
 # --- the page -------------------------------------------------------------------------------------
@@ -125,7 +155,7 @@ def draw_page(solves: list[Saved], x: str, y: str, path: str | Path) -> Path:
     of_run = [k for k in differing if k not in OF_A_SETTING]
     panels = [setting(run, of_setting) for run in ended]
     drawn = [
-        PageRun(name, run.trace, panel, told(run.config, of_run))
+        PageRun(name, run.trace, panel, described(run.config, of_run))
         for name, run, panel in zip(labels(ended, of_run, panels), ended, panels, strict=True)
         if run.trace is not None
     ]
@@ -159,11 +189,11 @@ def compared(configs: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], list
     keys = [k for k in dict.fromkeys(k for c in configs for k in c) if k not in NAMED_ANYWAY]
     differing = [k for k in keys if differs(k, configs)]
     shared = {k: configs[0].get(k, DEFAULTS.get(k)) for k in keys if k not in differing}
-    news = [k for k, v in shared.items() if k in ALWAYS_TOLD or v != DEFAULTS.get(k)]
-    return told(shared, news), differing
+    shown = [k for k, v in shared.items() if k in ALWAYS_SHOWN or v != DEFAULTS.get(k)]
+    return described(shared, shown), differing
 
 
-def told(config: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+def described(config: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
     names = {"version": "edgewise"}
     return {names.get(k, k.replace("_", " ")): shortened(config[k]) for k in keys if k in config}
 
@@ -203,7 +233,7 @@ def graph_of(run: Saved) -> ew.Graph | None:
     try:
         options = SolveOptions(**{k: v for k, v in run.config.items() if k in DEFAULTS})
         nodes, edges = (int((run.result or {})[k]) for k in ("nodes", "edges"))
-        graph = parts.graph(options, nodes, options.seed)
+        graph = make_graph(options, nodes)
     except (EdgewiseError, OSError, KeyError, TypeError):  # a trace, or a graph's file that is gone
         return None
     return graph if graph.edge_count == edges else None

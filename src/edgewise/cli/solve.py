@@ -8,136 +8,105 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
-import typer
-
 import edgewise as ew
-from edgewise.cli import parts
-from edgewise.cli.config import effective
-from edgewise.cli.inputs import Job, make_job
-from edgewise.cli.launch import Crew
+from edgewise import spec
+from edgewise.cli.config import effective_config
+from edgewise.cli.inputs import Inputs, make_engine, make_faults, make_inputs
+from edgewise.cli.launch import Ranks
 from edgewise.cli.options import SolveOptions
-from edgewise.cli.shell import (
-    INTERRUPTED,
-    NOT_CONVERGED,
-    noticing_interrupts,
-    output,
-    plain,
-    print_json,
-)
+from edgewise.cli.shell import exit_unless, noticing_interrupts, output, plain, print_end
 from edgewise.cli.summary import summarise, table, uneven
 from edgewise.errors import EdgewiseError, InputError
-from edgewise.plotting.pictures import mean_labels
-from edgewise.running import run_folders as runs
+from edgewise.fileio import write_text, write_toml
+from edgewise.running import run_folders
 
 log = logging.getLogger("edgewise")
 
-# Twenty hospitals, unevenly stocked: some see mostly benign cases, one has a single patient.
-DEMO = {
-    "data": "breast_cancer",
-    "scale": True,
-    "normalize": True,  # no single patient rules the step
-    "nodes": 20,
-    "how": "label",
-    "ridge": 1e-3,
-    "penalty": ["l1:2e-3"],
-    "weights": "sample",
-    "intercept": True,
-    "rounds": 60_000,
-    "record_every": 500,
-    "tol": 1e-7,
-}
-
 
 def solve(o: SolveOptions) -> None:
-    """Fit a model over a graph, and keep the run in a folder.
-
-    Without DATA it runs the demo: 20 hospitals, unevenly stocked, fit one sparse model.
-    """
     if o.resume is not None and (o.out is not None or not o.save):
         raise InputError("--resume goes on in the run's own folder: leave --out, --no-save out")
     if o.tensorboard and not o.save:
         raise InputError("--tensorboard writes into the run's folder: leave --no-save out")
-    crew = Crew(parts.engine(o))
-    with crew.together():
-        solve_by(crew, o)
+    ranks = Ranks(make_engine(o))
+    with ranks.together():
+        solve_by(ranks, o)
 
 
-def solve_by(crew: Crew, o: SolveOptions) -> None:
-    job = make_job(o)
-    problem, graph = job.problem, job.graph
-    method, faults = parts.method(o.method, o.set), parts.faults(o)
-    X0 = None if o.x0 is None else runs.load_arrays(o.x0)["X"]
-    duals = None if o.duals is None else runs.load_arrays(o.duals)["duals"]
+def solve_by(ranks: Ranks, o: SolveOptions) -> None:
+    inputs = make_inputs(o)
+    problem, graph = inputs.problem, inputs.graph
+    method, faults = spec.method(o.method, o.set), make_faults(o)
+    X0 = None if o.x0 is None else run_folders.load_arrays(o.x0)["X"]
+    duals = None if o.duals is None else run_folders.load_arrays(o.duals)["duals"]
     folder = Path(o.resume) if o.resume else None
     if folder is None and o.save:
-        folder = crew.once(lambda: runs.new_folder(o.out, o.method))
-    console = output(o, crew.speaks)
+        folder = ranks.once(lambda: run_folders.new_folder(o.out, o.method))
+    console = output(o, ranks.speaks)
     began = time.monotonic()
     with (
-        keeping(folder if crew.speaks else None, effective("solve", o)),
+        logging_to(folder if ranks.speaks else None, effective_config("solve", o)),
         noticing_interrupts() as interrupted,
         ew.TensorBoard(folder)
-        if folder and o.tensorboard and crew.speaks
+        if folder and o.tensorboard and ranks.speaks
         else nullcontext() as board,
     ):
-        console.print(describe(job, crew), highlight=False)
+        console.print(describe(inputs, ranks), highlight=False)
         result = ew.solve(
             problem,
             graph,
             method,
             rounds=o.rounds,
             seed=o.seed,
-            eta=parts.steps(o.eta),
-            rho=parts.steps(o.rho),
+            eta=spec.steps(o.eta),
+            rho=spec.steps(o.rho),
             record_every=o.record_every,
             tol=o.tol,
-            checkpoint=o.checkpoint or (folder / runs.CHECKPOINT if folder else None),
+            checkpoint=o.checkpoint or (folder / run_folders.CHECKPOINT if folder else None),
             oracle_budget=o.oracle_budget,
             X0=X0,
             duals=duals,
             reference=o.reference,
             faults=faults,
             devices=o.devices,
-            engine=crew.engine,
+            engine=ranks.engine,
             dtype=o.dtype,
             progress=o.progress,
             callback=board,
         )
         log.info(result.message)
-        held = crew.held(problem, graph)
-        labels = crew.of_all(problem, graph, mean_labels(held))
-        summary = summarise(o, job, result, faults, crew)
+        held = ranks.held(problem, graph)
+        labels = ranks.of_all(problem, graph, run_folders.mean_labels(held))
+        summary = summarise(o, inputs, result, faults, ranks)
         summary["wall_seconds"] = time.monotonic() - began
         if folder is not None:
             summary["folder"] = str(folder)
-        if folder is not None and crew.speaks:
-            said = plain(summary)
-            runs.save_result(folder, problem, graph, result, said, job.preprocessing, labels)
+        if folder is not None and ranks.speaks:
+            run_folders.save_result(
+                folder, problem, graph, result, plain(summary), inputs.preprocessing, labels
+            )
         console.print(f"[bold]{o.method}[/]: {result.message}", highlight=False)
         console.print(table(summary))
         if not result.converged and not o.scale and uneven(held.shards.X):
             console.print("the columns differ in scale more than tenfold: try --scale")
-        if folder is not None:
-            console.print(f"saved in {folder}", highlight=False, soft_wrap=True)
-        if o.json and crew.speaks:
-            print_json(summary)
-    if not result.converged:
-        raise typer.Exit(INTERRUPTED if interrupted() else NOT_CONVERGED)
+        if ranks.speaks:
+            print_end(o, console, folder, summary)
+    exit_unless(result.converged, not result.converged and interrupted())
 
 
-def describe(job: Job, crew: Crew | None = None) -> str:
-    counts = job.problem.counts
+def describe(inputs: Inputs, ranks: Ranks | None = None) -> str:
+    counts = inputs.problem.counts
     least, most = counts.min(), counts.max()
     held = f"{least}" if least == most else f"{least} to {most}"
     return (
-        f"{job.problem.shards.samples} samples at {job.problem.nodes} peers ({held} each), "
-        f"{job.problem.size} unknowns, {job.graph.edge_count} edges"
-        + (f", over {crew.engine.ranks} ranks" if crew and crew.engine else "")
+        f"{inputs.problem.shards.samples} samples at {inputs.problem.nodes} peers ({held} each), "
+        f"{inputs.problem.size} unknowns, {inputs.graph.edge_count} edges"
+        + (f", over {ranks.engine.ranks} ranks" if ranks and ranks.engine else "")
     )
 
 
 @contextmanager
-def keeping(folder: Path | None, config: dict[str, Any]) -> Iterator[None]:
+def logging_to(folder: Path | None, config: dict[str, Any]) -> Iterator[None]:
     """The configuration, written first, so that a run that is cut short can go on; and a log.
 
     Where the run cannot be as it was asked for, the folder is left as it was found.
@@ -145,9 +114,9 @@ def keeping(folder: Path | None, config: dict[str, Any]) -> Iterator[None]:
     if folder is None:
         yield
         return
-    at, diary = folder / runs.CONFIG, folder / "log.txt"
+    at, diary = folder / run_folders.CONFIG, folder / "log.txt"
     before = at.read_text() if at.exists() else None
-    runs.write_toml(at, config)
+    write_toml(at, config)
     handler = logging.FileHandler(diary)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     level = log.level
@@ -164,7 +133,7 @@ def keeping(folder: Path | None, config: dict[str, Any]) -> Iterator[None]:
         handler.close()
         if isinstance(sys.exception(), EdgewiseError):
             if before is not None:
-                at.write_text(before)
+                write_text(at, before)
             else:
                 at.unlink()
                 diary.unlink()

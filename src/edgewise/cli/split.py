@@ -7,7 +7,6 @@ from edgewise.data import read_manifest, write_shards
 
 
 def split(o: SplitOptions) -> None:
-    """Deal a data set out to nodes, one file each, and a manifest of sizes and checksums."""
     shards, preprocessing = split_samples(o)
     about = {"data": o.data, "how": o.how, "alpha": o.alpha, "preprocessing": preprocessing}
     folder = write_shards(o.out, shards, about)
@@ -18,7 +17,7 @@ def split(o: SplitOptions) -> None:
         highlight=False,
     )
     if o.json:
-        said = read_manifest(folder)
-        sizes = {"counts": [s["samples"] for s in said.pop("shards")]}
-        del said["about"]
-        print_json({"command": "split", "folder": str(folder)} | said | sizes)
+        manifest = read_manifest(folder)
+        sizes = {"counts": [s["samples"] for s in manifest.pop("shards")]}
+        del manifest["about"]
+        print_json({"command": "split", "folder": str(folder)} | manifest | sizes)

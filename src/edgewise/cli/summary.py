@@ -7,21 +7,21 @@ from rich.table import Table
 
 import edgewise as ew
 from edgewise import __version__
-from edgewise.cli.inputs import Job
-from edgewise.cli.launch import Crew
+from edgewise.cli.inputs import Inputs
+from edgewise.cli.launch import Ranks
 from edgewise.cli.options import SolveOptions
-from edgewise.running import run_folders as runs
+from edgewise.running.run_folders import weights_of
 from edgewise.running.trace import COLUMNS
 
 MOST_SCORED = 10**10  # multiplications spent on the score of every peer
 
 
 def summarise(
-    o: SolveOptions, job: Job, result: ew.Result, faults: ew.Faults | None, crew: Crew
+    o: SolveOptions, inputs: Inputs, result: ew.Result, faults: ew.Faults | None, ranks: Ranks
 ) -> dict[str, Any]:
     """What the run came to, for tables and scripts."""
-    problem, x = job.problem, result.x
-    held = crew.held(problem, job.graph)
+    problem, x = inputs.problem, result.x
+    held = ranks.held(problem, inputs.graph)
     weights = x[: x.size - problem.free]
     summary: dict[str, Any] = {
         "command": "solve",
@@ -30,37 +30,37 @@ def summarise(
         "converged": result.converged,
         "message": result.message,
         "nodes": problem.nodes,
-        "edges": job.graph.edge_count,
+        "edges": inputs.graph.edge_count,
         "samples": problem.shards.samples,
         "unknowns": problem.size,
         **{name: float(result.trace[name][-1]) for name in COLUMNS},
         "weights": weights.size,
         "weights_used": int(np.count_nonzero(result.X[0, : weights.size])),
         "score_kind": "R²" if problem.classes is None else "accuracy",
-        "score": score(held, x, crew),
+        "score": score(held, x, ranks),
     }
     cost = problem.shards.samples * problem.size * problem.nodes
-    if crew.engine is None and cost < MOST_SCORED:  # else a rank would need others' models
-        summary["score_worst_peer"] = min(score(held, own, crew) for own in result.X)
+    if ranks.engine is None and cost < MOST_SCORED:  # else a rank would need others' models
+        summary["score_worst_peer"] = min(score(held, own, ranks) for own in result.X)
     whole = faults is None or len(faults.changes) == 1  # all are there all the time
-    if whole and (crew.engine is None if o.reference is None else o.reference):
+    if whole and (ranks.engine is None if o.reference is None else o.reference):
         star = ew.reference(problem)
-        summary["score_reference"] = score(held, star.x, crew)
+        summary["score_reference"] = score(held, star.x, ranks)
         summary["distance"] = float(np.linalg.norm(x - star.x))
     return summary
 
 
-def score(held: ew.Problem, x: np.ndarray, crew: Crew) -> float:
+def score(held: ew.Problem, x: np.ndarray, ranks: Ranks) -> float:
     """On the training data: the part of labels that are right, or R² where they are numbers."""
-    W, b = runs.weights_of(held, x)
+    W, b = weights_of(held, x)
     with np.errstate(over="ignore", invalid="ignore"):
         z, y = np.asarray(held.shards.X @ W.T) + b, held.labels
         if held.classes is None:
             each = {"wrong": (z[:, 0] - y) ** 2, "y": y, "y2": y**2}
         else:
-            said = z.argmax(1) if len(W) > 1 else np.where(z[:, 0] > 0, 1, -1)
-            each = {"right": said == y}
-    sums = crew.total({k: a.sum() for k, a in each.items()} | {"count": len(y)})
+            predicted = z.argmax(1) if len(W) > 1 else np.where(z[:, 0] > 0, 1, -1)
+            each = {"right": predicted == y}
+    sums = ranks.total({k: a.sum() for k, a in each.items()} | {"count": len(y)})
     if not np.isfinite(x).all():
         return float("nan")
     mean = {k: a / sums["count"] for k, a in sums.items()}

@@ -14,8 +14,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from edgewise.cli.network_status import UNDER_WAY, Status, number, status_of, table_of, there
-from edgewise.cli.peer_view import Look, curve
+from edgewise.cli.peer_status import UNDER_WAY, Status, number, status_of, table_of, there
+from edgewise.cli.peer_view import PeerView, curve
 from edgewise.errors import InputError
 
 if TYPE_CHECKING:
@@ -44,12 +44,12 @@ def follow(
                 ended = over(MOMENT)
                 live.update(draw(), refresh=True)
         return
-    told, ended = "", False
+    shown, ended = "", False
     while not ended:
-        if told != (told := say()):
-            console.print(told, highlight=False, markup=False, soft_wrap=True)
+        if shown != (shown := say()):
+            console.print(shown, highlight=False, markup=False, soft_wrap=True)
         ended = over(NOW_AND_THEN)
-    if told != (last := say()):
+    if shown != (last := say()):
         console.print(last, highlight=False, markup=False, soft_wrap=True)
 
 
@@ -62,8 +62,8 @@ def on_a_terminal() -> bool:
 
 def watch(config: "PeerConfig") -> None:
     """A peer that another process runs, from its files alone."""
-    look, console = Look(config), Console()
-    if look.said["state"] == "not started":
+    peer, console = PeerView(config), Console()
+    if peer.status["state"] == "not started":
         raise InputError(
             f"peer {config.id} has not been started, there is no {config.out}/status.json: "
             "--watch with --shard FILE runs it"
@@ -71,13 +71,13 @@ def watch(config: "PeerConfig") -> None:
 
     def over(seconds: float) -> bool:
         until = time.monotonic() + seconds
-        while look.under_way and time.monotonic() < until:
+        while peer.under_way and time.monotonic() < until:
             time.sleep(MOMENT)
-            look.again()
-        return not look.under_way
+            peer.refresh()
+        return not peer.under_way
 
     try:
-        follow(console, lambda: view(look), lambda: line(look), over)
+        follow(console, lambda: view(peer), lambda: line(peer), over)
     except KeyboardInterrupt:
         console.print(f"peer {config.id} goes on, unwatched")
 
@@ -85,14 +85,14 @@ def watch(config: "PeerConfig") -> None:
 @contextmanager
 def watching(config: "PeerConfig", pid: int, lines: Sequence[str]) -> Iterator[None]:
     """A view of the peer that runs in the block; signals and the fit need the main thread."""
-    look, ended = Look(config, pid), threading.Event()
+    peer, ended = PeerView(config, pid), threading.Event()
 
-    def again() -> Look:
-        look.again()
-        return look
+    def refreshed() -> PeerView:
+        peer.refresh()
+        return peer
 
     def keep_showing() -> None:
-        follow(Console(), lambda: view(again(), lines), lambda: line(again()), ended.wait)
+        follow(Console(), lambda: view(refreshed(), lines), lambda: line(refreshed()), ended.wait)
 
     thread = threading.Thread(target=keep_showing, daemon=True)
     thread.start()
@@ -103,58 +103,58 @@ def watching(config: "PeerConfig", pid: int, lines: Sequence[str]) -> Iterator[N
         thread.join()
 
 
-def line(look: Look) -> str:
-    said, fit = look.said, look.config.fit
-    parts = [
-        f"peer {said['peer']}: {said['state']}",
-        f"round {said.get('rounds', 0):,.0f} of {fit.rounds:,}",
-        f"{look.per_second('rounds'):,.1f} a second",
+def line(peer: PeerView) -> str:
+    status, fit = peer.status, peer.config.fit
+    clauses = [
+        f"peer {status['peer']}: {status['state']}",
+        f"round {status.get('rounds', 0):,.0f} of {fit.rounds:,}",
+        f"{peer.per_second('rounds'):,.1f} a second",
     ]
-    if said.get("residual") is not None:
-        parts.append(f"residual {said['residual']:.2e}")
-    if there(said):
-        parts.append(f"{there(said)} neighbours there")
-    return ", ".join([*parts, f"{size(said.get('bytes_sent'))} sent"])
+    if status.get("residual") is not None:
+        clauses.append(f"residual {status['residual']:.2e}")
+    if there(status):
+        clauses.append(f"{there(status)} neighbours there")
+    return ", ".join([*clauses, f"{size(status.get('bytes_sent'))} sent"])
 
 
-def view(look: Look, lines: Sequence[str] = ()) -> RenderableType:
-    title = f"peer {look.config.id} of {look.config.mesh}"
-    parts: list[RenderableType] = [Panel(facts(look), title=title, title_align="left")]
-    if look.said.get("neighbours"):
-        parts.append(neighbours(look.said))
+def view(peer: PeerView, lines: Sequence[str] = ()) -> RenderableType:
+    title = f"peer {peer.config.id} of {peer.config.mesh}"
+    panels: list[RenderableType] = [Panel(facts(peer), title=title, title_align="left")]
+    if peer.status.get("neighbours"):
+        panels.append(neighbours(peer.status))
     if lines:
         text = Text("\n".join(list(lines)[-LINES:]), overflow="ellipsis", no_wrap=True)
-        parts.append(Panel(text, title="log", title_align="left"))
-    return Group(*parts)
+        panels.append(Panel(text, title="log", title_align="left"))
+    return Group(*panels)
 
 
-def facts(look: Look) -> Table:
-    said, fit = look.said, look.config.fit
-    at_a_peer = None if fit.tol is None else fit.tol / np.sqrt(look.config.nodes)
+def facts(peer: PeerView) -> Table:
+    status, fit = peer.status, peer.config.fit
+    at_a_peer = None if fit.tol is None else fit.tol / np.sqrt(peer.config.nodes)
     goal = "" if at_a_peer is None else f"   stops at {at_a_peer:.2e} (tol {fit.tol:g} for all)"
-    speeds = look.per_second("rounds"), look.per_second("bytes_sent")
+    speeds = peer.per_second("rounds"), peer.per_second("bytes_sent")
     grid = Table.grid(padding=(0, 2))
     for name, value in {
-        "state": said["state"],
-        "round": f"{said.get('rounds', 0):,.0f} of {fit.rounds:,}   {speeds[0]:,.1f} a second",
-        "seconds": number(said.get("seconds"), ",.1f"),
-        "residual": number(said.get("residual")) + goal,
-        "": curve(look.trace.points, 60),
-        "objective": number(said.get("objective"), ".10g"),
-        "oracle calls": number(said.get("oracle_calls"), ",.0f"),
-        "sent": f"{size(said.get('bytes_sent'))}   {size(speeds[1])} a second",
-        "turned away": f"{said.get('refused', 0)} strangers, {said.get('handshakes', 0)} failed "
-        "TLS handshakes",
+        "state": status["state"],
+        "round": f"{status.get('rounds', 0):,.0f} of {fit.rounds:,}   {speeds[0]:,.1f} a second",
+        "seconds": number(status.get("seconds"), ",.1f"),
+        "residual": number(status.get("residual")) + goal,
+        "": curve(peer.trace.points, 60),
+        "objective": number(status.get("objective"), ".10g"),
+        "oracle calls": number(status.get("oracle_calls"), ",.0f"),
+        "sent": f"{size(status.get('bytes_sent'))}   {size(speeds[1])} a second",
+        "turned away": f"{status.get('refused', 0)} strangers, {status.get('handshakes', 0)} "
+        "failed TLS handshakes",
     }.items():
         grid.add_row(Text(name, style="dim"), Text(value))
     return grid
 
 
-def neighbours(said: Status) -> Table:
+def neighbours(status: Status) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in "neighbour", "", "behind", "silent", "sent", "heard", "reconnects", "garbage":
+    for column in "neighbour", "", "behind", "silent", "sent", "heard", "reconnects", "errors":
         table.add_column(column, justify="left" if column in ("neighbour", "") else "right")
-    for other, one in said["neighbours"].items():
+    for other, one in status["neighbours"].items():
         state = "connected" if one.get("connected") else "away"
         table.add_row(
             other,
@@ -167,7 +167,7 @@ def neighbours(said: Status) -> Table:
             size(one.get("bytes_sent")),
             size(one.get("bytes_heard")),
             str(max(one.get("streams", 0) - 1, 0)),
-            str(one.get("garbage", 0)),
+            str(one.get("protocol_errors", 0)),
         )
     return table
 
@@ -183,12 +183,12 @@ def watch_all(configs: "list[PeerConfig]", o: Any) -> None:
     """Until none of them is under way any more."""
     require_no_json(o)
 
-    def said() -> list[Status]:
+    def statuses() -> list[Status]:
         return [status_of(config) for config in configs]
 
     def over(seconds: float) -> bool:
         until = time.monotonic() + seconds
-        while any(one["state"] in UNDER_WAY for one in said()):
+        while any(one["state"] in UNDER_WAY for one in statuses()):
             if time.monotonic() >= until:
                 return False
             time.sleep(MOMENT)
@@ -196,17 +196,17 @@ def watch_all(configs: "list[PeerConfig]", o: Any) -> None:
 
     console = Console()
     try:
-        follow(console, lambda: table_of(said()), lambda: summary(said()), over)
+        follow(console, lambda: table_of(statuses()), lambda: summary(statuses()), over)
     except KeyboardInterrupt:
         console.print("the peers go on, unwatched")
 
 
-def summary(said: list[Status]) -> str:
+def summary(statuses: list[Status]) -> str:
     """One line for all."""
-    states = [one["state"] for one in said]
+    states = [one["state"] for one in statuses]
     counts = ", ".join(f"{states.count(s)} {s}" for s in dict.fromkeys(states))
-    rounds = [one.get("rounds", 0) for one in said]
-    residuals = [one["residual"] for one in said if one.get("residual") is not None]
+    rounds = [one.get("rounds", 0) for one in statuses]
+    residuals = [one["residual"] for one in statuses if one.get("residual") is not None]
     worst = f", residuals up to {max(residuals):.2e}" if residuals else ""
     return f"{counts}: rounds {min(rounds):,.0f} to {max(rounds):,.0f}{worst}"
 

@@ -6,19 +6,17 @@ import hashlib
 import logging
 import os
 import shutil
-import tempfile
 import urllib.error
 import urllib.request
 from http.client import HTTPException
 from pathlib import Path
-from typing import NamedTuple
-
-import sklearn.datasets
+from typing import IO, NamedTuple
 
 from edgewise.backend.cache import folder as cache_folder
 from edgewise.data.readers import read_libsvm
 from edgewise.data.shards import Array, Matrix
 from edgewise.errors import DownloadError, UnknownName
+from edgewise.fileio import replacing
 
 log = logging.getLogger(__name__)
 
@@ -89,6 +87,8 @@ def dataset(
     first use writes it beside the file, and says so in the log; every later use checks it.
     """
     if name in BUNDLED:
+        import sklearn.datasets
+
         X, y = getattr(sklearn.datasets, f"load_{name}")(return_X_y=True)
         return X, y
     if name not in LIBSVM:
@@ -119,17 +119,13 @@ def _download(name: str, remote: _Remote, folder: Path, site: str) -> Path:
     failures = []
     for file in remote.files:
         path = folder / Path(file).name
-        handle, partial = tempfile.mkstemp(dir=folder, prefix=f".{path.name}.")
-        os.close(handle)
         try:
-            _fetch(f"{site}/{file}", Path(partial))
-            _verify(Path(partial), path, remote)
-            os.replace(partial, path)
+            with replacing(path, alone=False) as partial:
+                _fetch(f"{site}/{file}", partial)
+                _verify(Path(partial.name), path, remote)
             return path
         except NO_ANSWER as error:
             failures.append(f"{site}/{file}: {error}")
-        finally:
-            Path(partial).unlink(missing_ok=True)
     by_hand = " or ".join(Path(file).name for file in remote.files)
     raise DownloadError(
         f"{name} could not be downloaded ({'; '.join(failures)}). Check the network or set "
@@ -137,11 +133,12 @@ def _download(name: str, remote: _Remote, folder: Path, site: str) -> Path:
     )
 
 
-def _fetch(address: str, target: Path) -> None:
-    with urllib.request.urlopen(address, timeout=SILENCE_S) as response, target.open("wb") as file:
-        shutil.copyfileobj(response, file, 1 << 20)
+def _fetch(address: str, target: IO[bytes]) -> None:
+    with urllib.request.urlopen(address, timeout=SILENCE_S) as response:
+        shutil.copyfileobj(response, target, 1 << 20)
         promised = response.headers.get("Content-Length")
-    size = target.stat().st_size
+    target.flush()
+    size = target.tell()
     if promised is not None and size != int(promised):
         # urllib takes a connection that closes early for the end of the file
         raise ConnectionError(f"ended after {size} of {promised} bytes")

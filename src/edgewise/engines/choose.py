@@ -4,15 +4,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from edgewise.engines.base import Engine, OneProcess
+from edgewise.engines.devices import SeveralDevices, choose_devices
 from edgewise.engines.faults import Faults
-from edgewise.engines.faulty_simulator import FaultySimulator
+from edgewise.engines.faulty_executor import FaultyExecutor
 from edgewise.engines.mpi import MPI
 from edgewise.engines.native import simulator
-from edgewise.engines.rank_simulator import RankSimulator
-from edgewise.engines.sharded import ShardedSimulator, choose_devices
+from edgewise.engines.rank_communicator import RankCommunicator
+from edgewise.engines.rank_executor import RankExecutor
 from edgewise.engines.simulator import Simulator
 from edgewise.errors import MethodError
 from edgewise.graph.graph import Graph
+from edgewise.methods.contract import Method
 from edgewise.problem.problem import Problem
 
 
@@ -20,24 +23,28 @@ from edgewise.problem.problem import Problem
 def make_engine(
     problem: Problem,
     graph: Graph,
-    method: Any,
+    method: Method,
     seed: int,
     dtype: Any,
-    faults: Faults | None,
-    devices: Any,
-    engine: MPI | None,
-) -> Iterator[Simulator]:
+    faults: Faults | None = None,
+    devices: Any = None,
+    engine: MPI | None = None,
+) -> Iterator[Engine]:
+    given = problem, graph, method, seed, dtype
     if engine is not None:
         if faults is not None or devices is not None:
             what = "faults" if faults is not None else "devices"
             raise MethodError(f"an MPI engine with {what}: leave one of them out")
-        rank = RankSimulator(problem, graph, method, seed, dtype, engine)
-        yield rank
+        communicator = RankCommunicator(engine, problem, graph)
+        rank = RankExecutor(*given, communicator)
+        yield Engine(rank, communicator)
         rank.close()
+        communicator.close()
     elif devices is not None:
         several = choose_devices(devices, problem, faults)
-        yield ShardedSimulator(problem, graph, method, seed, dtype, several)
+        layout = SeveralDevices(problem, graph, dtype, several)
+        yield Engine(Simulator(*given, layout), OneProcess())
     elif faults is not None:
-        yield FaultySimulator(problem, graph, method, seed, dtype, faults)
+        yield Engine(FaultyExecutor(*given, faults), OneProcess())
     else:
-        yield simulator(problem, graph, method, seed, dtype)
+        yield Engine(simulator(*given), OneProcess())

@@ -2,13 +2,14 @@
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from edgewise.errors import FaultWarning, GraphError, MethodError, whole_number
 from edgewise.graph.graph import Graph
+from edgewise.methods.contract import Method
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,11 +29,14 @@ class Faults:
               again
     leave     (node, round): it is gone from that round on, and the optimum is of those present
     join      (node, round): it comes, from nothing, in that round; absent before, unless it left
-    bits      messages are rounded to so many bits a number, at random up or down
+    bits      messages are rounded to so many bits a number, as peers do with `bits`
     keep      only this part of a message's numbers is sent, the largest
     feedback  with bits or keep: what is sent is the change of what the receiver holds, so that
               what one message leaves out comes with later ones
     seed      of all this; that of the method's samples is `solve`'s
+    patience  rounds that a node, awake, waits for something new from its neighbours before it steps
+              with what it has, as tolerant peers do. One that was waited for in vain is not waited
+              for again until it has spoken, unless that holds of all. 0: nobody waits
 
     Rounds count from 0, so an event "in round r" is when r rounds are over.
 
@@ -52,6 +56,7 @@ class Faults:
     keep: float | None = None
     feedback: bool = True
     seed: int = 0
+    patience: int = 0
 
     def __post_init__(self) -> None:
         fraction("drop", self.drop, 0, below=1)
@@ -68,6 +73,7 @@ class Faults:
                 raise MethodError(f"{name}={length!r} is too short for a part of {bad:.3g}")
         whole_number("delay", self.delay, 0, MethodError)
         whole_number("the faults' seed", self.seed, 0, MethodError)
+        whole_number("patience", self.patience, 0, MethodError)
         if self.bits is not None and not 2 <= whole_number("bits", self.bits, 2, MethodError) <= 32:
             raise MethodError(f"bits={self.bits!r}: give 2 to 32")
         if self.keep is not None:
@@ -149,7 +155,7 @@ class Faults:
         return present
 
 
-def weatherproof(method: Any, faults: Any, problem: Any, graph: Graph) -> Any:
+def under_faults(method: Method, faults: Any, problem: Any, graph: Graph) -> Method:
     """The method as it runs under faults: a primal-dual one in edge form. Warns of one that will
     not be exact."""
     if not isinstance(faults, Faults):
@@ -157,12 +163,11 @@ def weatherproof(method: Any, faults: Any, problem: Any, graph: Graph) -> Any:
     if problem.stream is not None:
         raise MethodError("faults are for a finite set of samples, this problem has a stream")
     faults.fit(graph)
-    if getattr(method, "form", None) == "node":
-        method = replace(method, form="edge")
+    method = method.healing()
     if faults.compresses and not faults.feedback:
         told = "without feedback compressed messages keep every method away from the optimum"
         warnings.warn(told, FaultWarning, stacklevel=3)
-    elif faults.harms and not getattr(method, "heals", False):
+    elif faults.harms and not method.heals:
         warnings.warn(
             f"{type(method).__name__} does not heal: under these faults it ends away from the "
             "optimum, or diverges; the primal-dual methods (saga-pd, pdmm, ...) stay exact",

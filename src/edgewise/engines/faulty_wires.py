@@ -4,12 +4,14 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from edgewise.backend.pytree import pytree
-from edgewise.engines.wires import Perfect
+from edgewise.backend.quantiser import Held, nearer, quantise, restore, take
+from edgewise.engines.wires import DirectWires, ReceivedMessages
 from edgewise.gradients.memory import coin
-from edgewise.problem.block import Block, match
+from edgewise.problem.block import match
 
 
 class Mail(NamedTuple):
@@ -22,15 +24,23 @@ class Mail(NamedTuple):
     cut: Array  # (e,) whether messages get lost
     flight: Any  # (delay + 1, e, n) a vector sent each, by the round they were sent in; or None
     due: Any  # (delay + 1, e) the round that they arrive in, -1: never; or None
-    held: Any  # what receivers hold of the last but one and the last message, where changes are
-    # sent, or None. Changes from the last but one: messages of the edge form end up going to and
-    # fro, m_ij(t+1) = m_ij(t-1) + 2 rho (x_i - x_j)
+    held: Any  # `Held` of each vector sent, where changes are sent, or None
     sent: Array  # () messages so far, over directed edges
     round: Array  # ()
+    waiting: Any = None  # Waiting, where nodes have patience
 
 
-class Spells(NamedTuple):
-    """Probabilities that something is off in a round."""
+class Waiting(NamedTuple):
+    """Whom a node still waits for before it steps: what `peers.node.peer.Peer.ready` goes by."""
+
+    unread: Array  # (e,) something new has come since the node's last step
+    prompt: Array  # (e,) the neighbour has spoken since it was last waited for in vain
+    rounds: Array  # (v,) that the node has waited
+
+
+class TwoStateChain(NamedTuple):
+    """Probabilities that something is off in a round, by whether it was in the one before: Gilbert
+    and Elliott's model of bursts of losses."""
 
     begin: Any  # after a round in which it was not
     last: Any  # after one in which it was
@@ -39,64 +49,71 @@ class Spells(NamedTuple):
         return coin(random_bits, jnp.where(before, self.last, self.begin))
 
 
+def two_state_chain(part: np.ndarray, length: float | None) -> TwoStateChain:
+    """Off for `part` of the time in all, and for `length` rounds on end in the mean."""
+    if length is None:
+        return TwoStateChain(jnp.asarray(part), jnp.asarray(part))
+    begin = part / (length * (1 - part))
+    return TwoStateChain(jnp.asarray(begin), jnp.asarray(np.full_like(begin, 1 - 1 / length)))
+
+
 class Chances(NamedTuple):
-    cut: Spells
-    sleep: Spells  # (v,)
+    cut: TwoStateChain
+    sleep: TwoStateChain  # (v,)
 
 
-@pytree("delay", "sleeps", "drops", "bits", "kept", "feedback")
-class Faulty:
-    wires: Perfect
+@pytree("delay", "sleeps", "drops", "bits", "kept", "feedback", "patience")
+class FaultyWires:
+    """A network that keeps what it has heard from round to round, in `Mail`."""
+
+    wires: DirectWires
     owner: Any  # (e,)
     node_of: Any  # (N,) whose sample it is
     alive: Any  # (e,) both ends are present
     up: Any  # (e,) the link is not down
     present: Any  # (v,)
     chances: Chances
-    key: Any  # as plain words, so that it can be saved
     delay: int
     sleeps: bool  # whether anybody ever does not step
     drops: bool
     bits: int | None
     kept: int | None  # numbers of a message that are sent
     feedback: bool
+    patience: int  # rounds that a node waits for neighbours who are prompt
 
-    def deliver(
-        self, method: Any, p: Block, outbox: tuple[Array, ...], mail: Mail, luck: Array
+    def transmit(
+        self, hears: tuple[str, ...], outbox: tuple[Array, ...], mail: Mail, random_bits: Array
     ) -> tuple[tuple[Array, ...], Mail]:
-        """A round of messages; luck (e, 2) are random bits."""
+        """A round of messages: what the outbox was as sent, and the mail after it. random_bits
+        (e, 2)."""
         sending = mail.fresh[self.wires.other] & self.alive
         cut = mail.cut
         if self.drops:
-            cut = self.chances.cut.off(mail.cut, luck[:, 0])
+            cut = self.chances.cut.off(mail.cut, random_bits[:, 0])
         arriving = sending & self.up & ~cut
-        outbox, held = self.compressed(method.hears, outbox, mail)
-        coming = tuple(map(self.across, method.hears, outbox))
+        outbox, held = self.compressed(hears, outbox, mail)
+        coming = tuple(map(self.across, hears, outbox))
         mail = mail._replace(cut=cut, held=held, sent=mail.sent + sending.sum())
         if self.delay:
-            mail = self.delayed(coming, arriving, mail, luck[:, 1])
-        else:
-            new = arriving[:, None]
-            heard = tuple(jnp.where(new, c, h) for c, h in zip(coming, mail.heard, strict=True))
-            mail = mail._replace(heard=heard)
-        return self.inbox(method, p, outbox, mail.heard), mail
+            return outbox, self.delayed(coming, arriving, mail, random_bits[:, 1])
+        new = arriving[:, None]
+        heard = tuple(jnp.where(new, c, h) for c, h in zip(coming, mail.heard, strict=True))
+        mail = mail._replace(heard=heard)
+        return outbox, noted(mail, arriving, arriving)
+
+    def received(self, heard: tuple[Array, ...]) -> ReceivedMessages:
+        """The wires of a round, once its messages are in."""
+        return ReceivedMessages(heard, self.alive)
 
     def across(self, kind: str, out: Array) -> Array:
         """(e, n) what each edge's far end says, seen from its owner."""
         return out[self.wires.reverse if kind == "each" else self.wires.other]
 
-    def inbox(
-        self, method: Any, p: Block, outbox: tuple[Array, ...], heard: tuple[Array, ...]
-    ) -> tuple[Array, ...]:
-        here = self.alive[:, None]
-        return tuple(
-            jnp.where(here, h, 0) if kind == "each" else p.links.pull(kind, own, h)
-            for kind, own, h in zip(method.hears, outbox, heard, strict=True)
-        )
-
-    def delayed(self, coming: tuple[Array, ...], arriving: Array, mail: Mail, luck: Array) -> Mail:
+    def delayed(
+        self, coming: tuple[Array, ...], arriving: Array, mail: Mail, random_bits: Array
+    ) -> Mail:
         slots = self.delay + 1
-        late = ((luck.astype(jnp.uint64) * slots) >> 32).astype(mail.round.dtype)
+        late = ((random_bits.astype(jnp.uint64) * slots) >> 32).astype(mail.round.dtype)
         slot = mail.round % slots
         due = mail.due.at[slot].set(jnp.where(arriving, mail.round + late, -1))
         flight = tuple(f.at[slot].set(c) for f, c in zip(mail.flight, coming, strict=True))
@@ -111,15 +128,37 @@ class Faulty:
             for f, h in zip(flight, mail.heard, strict=True)
         )
         stamp = jnp.where(here, newest, mail.stamp)
-        return mail._replace(heard=heard, stamp=stamp, flight=flight, due=due)
+        mail = mail._replace(heard=heard, stamp=stamp, flight=flight, due=due)
+        return noted(mail, newest >= 0, here)
 
-    def awake(self, mail: Mail, luck: Array) -> tuple[Array, Mail]:
-        """(v,) who steps in this round; luck (v,) random bits."""
-        asleep = self.chances.sleep.off(mail.asleep, luck)
+    def awake(self, mail: Mail, random_bits: Array) -> tuple[Array, Mail]:
+        """(v,) who steps in this round; random_bits (v,)."""
+        asleep = self.chances.sleep.off(mail.asleep, random_bits)
         awake = self.present & ~asleep
+        if self.patience:
+            awake, mail = self.impatient(awake, mail)
         return awake, mail._replace(asleep=asleep, fresh=awake)
 
-    def kept_by(self, who: Array, new: Any, old: Any) -> Any:
+    def impatient(self, awake: Array, mail: Mail) -> tuple[Array, Mail]:
+        """(v,) who steps of those awake: who has something new from all prompt neighbours, or from
+        all where none is prompt, and who has waited long enough."""
+        unread, prompt, rounds = mail.waiting
+
+        def any_edge(of: Array) -> Array:
+            return jnp.zeros_like(awake).at[self.owner].max(of)
+
+        waited_for = self.alive & (prompt | ~any_edge(prompt & self.alive)[self.owner])
+        ready = ~any_edge(waited_for & ~unread)
+        steps = awake & (ready | (rounds >= self.patience))
+        read = steps[self.owner]
+        waiting = Waiting(
+            unread & ~read,
+            prompt & (unread | ~read),
+            jnp.where(steps, 0, rounds + awake),
+        )
+        return steps, mail._replace(waiting=waiting)
+
+    def select_nodes(self, who: Array, new: Any, old: Any) -> Any:
         """`new` at the nodes `who` and `old` at the others, in arrays that lead with nodes, with
         their samples, or are scalars."""
         sizes = {self.node_of.shape[0]: who[self.node_of], who.shape[0]: who}
@@ -129,7 +168,7 @@ class Faulty:
 
         return jax.tree.map(choose, new, old)
 
-    def kept_outbox(self, hears: tuple[str, ...], who: Array, new: Any, old: Any) -> Any:
+    def select_senders(self, hears: tuple[str, ...], who: Array, new: Any, old: Any) -> Any:
         rows = (who[self.owner] if kind == "each" else who for kind in hears)
         return tuple(jnp.where(r[:, None], a, b) for r, a, b in zip(rows, new, old, strict=True))
 
@@ -141,24 +180,31 @@ class Faulty:
         """What receivers will hold of the outbox, and the same to send changes of."""
         if self.bits is None and self.kept is None:
             return outbox, None
-        key = jax.random.fold_in(jax.random.wrap_key_data(self.key), mail.round)
         if not self.feedback:
-            return tuple(self.squeeze(out, key) for out in outbox), None
-        before, last = mail.held
-        parts = zip(before, outbox, strict=True)
-        sent = tuple(h + self.squeeze(out - h, key) for h, out in parts)
-        now = self.kept_outbox(hears, mail.fresh, sent, last)
-        return now, (self.kept_outbox(hears, mail.fresh, last, before), now)
+            return tuple(map(self.squeeze, outbox)), None
+        held = tuple(map(self.sent_change, hears, outbox, mail.held, len(hears) * [mail.fresh]))
+        return tuple(h.recent for h in held), held
 
-    def squeeze(self, rows: Array, key: Array) -> Array:
+    def sent_change(self, kind: str, out: Array, held: Held, fresh: Array) -> Held:
+        from_other, base = nearer(held, out, jnp)
+        new = take(held, from_other, base + self.squeeze(out - base), jnp)
+        sends = (fresh[self.owner] if kind == "each" else fresh)[:, None]
+        return Held(*(jnp.where(sends, a, b) for a, b in zip(new, held, strict=True)))
+
+    def squeeze(self, rows: Array) -> Array:
         if self.kept is not None:
             rows = jnp.where(jnp.abs(rows) >= least_of(jnp.abs(rows), self.kept), rows, 0)
         if self.bits is not None:
-            levels = 2.0 ** (self.bits - 1) - 1
-            unit = jnp.abs(rows).max(1, keepdims=True) / levels
-            up = jax.random.uniform(key, rows.shape, rows.dtype)
-            rows = jnp.floor(rows / jnp.where(unit > 0, unit, 1) + up) * unit
+            rows = restore(*quantise(rows, self.bits, jnp), jnp)
         return rows
+
+
+def noted(mail: Mail, came: Array, new: Array) -> Mail:
+    """The mail with it noted along which edges anything came, and anything new."""
+    if mail.waiting is None:
+        return mail
+    unread, prompt, rounds = mail.waiting
+    return mail._replace(waiting=Waiting(unread | new, prompt | came, rounds))
 
 
 def least_of(sizes: Array, kept: int) -> Array:

@@ -1,20 +1,17 @@
-"""The ranks of an MPI job: how vectors go between them, and how they stay of one mind."""
+"""The ranks of an MPI job, and how they stay of one mind."""
 
 import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
-from edgewise.data.shards import aligned_empty
-from edgewise.engines.rank_share import Lists, Share, partition
+from edgewise.engines.placement import Placement, partition
 from edgewise.errors import DataError, EdgewiseError, InputError
 from edgewise.graph.graph import Graph
 
@@ -40,7 +37,7 @@ class MPI:
         self.comm, self.alarm = given.Dup(), given.Dup()
         self.rank, self.ranks = int(self.comm.rank), int(self.comm.size)
         self.partition = partition
-        self.known: Any = None  # problem, graph, and what `part` made of them
+        self.known: Any = None  # problem, graph, and what `place` made of them
         # A program runs in the thread that calls it: handing it over costs more than many a round.
         jax.config.update("jax_cpu_enable_async_dispatch", False)
         self.take_cores()
@@ -60,18 +57,19 @@ class MPI:
     def __repr__(self) -> str:
         return f"MPI(rank {self.rank} of {self.ranks})"
 
-    def part(self, problem: Any, graph: Graph) -> tuple[Share, Any]:
-        """The share of this rank, and the problem of its nodes; kept, as it may have been read."""
+    def place(self, problem: Any, graph: Graph) -> tuple[Placement, Any]:
+        """Who has which nodes, and the problem of this rank's; kept, as it may have been read."""
         if self.known is None or self.known[0] is not problem or self.known[1] is not graph:
             home = partition(self.partition, graph, problem.counts, self.ranks)
             self.finish([self.comm.Ibcast(home, 0)])  # as rank 0 worked it out
-            share = Share(graph, home, self.rank)
-            self.known = (problem, graph, share, self.agreed(lambda: problem.only(share.nodes)))
+            placement = Placement(graph, home)
+            own = placement.nodes[self.rank]
+            self.known = (problem, graph, placement, self.agreed(lambda: problem.only(own)))
         return self.known[2:]
 
     # --- of one mind -----------------------------------------------------------------------------
 
-    def total(self, sums: dict[str, Any]) -> dict[str, np.ndarray]:
+    def total(self, sums: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """The sums of all ranks, added up."""
         mine = {k: np.array(a, np.float64) for k, a in sums.items()}
         flat = np.concatenate([a.ravel() for a in mine.values()])
@@ -85,9 +83,9 @@ class MPI:
         self.finish([self.comm.Iallreduce(self.mpi.IN_PLACE, out, op=self.mpi.MAX)])
         return float(out[0])
 
-    def gather(self, share: Share, own: np.ndarray) -> np.ndarray:
-        """(v, ...) numbers of a rank's nodes -> (V, ...) of all, at every rank."""
-        nodes = share.everybody
+    def gather(self, nodes: list[np.ndarray], own: np.ndarray) -> np.ndarray:
+        """(v, ...) numbers of a rank's nodes -> (V, ...) of all, at every rank; `nodes` has those
+        of each rank."""
         sizes = [len(ids) for ids in nodes]
         own = np.ascontiguousarray(own)
         out = np.empty((sum(sizes), *own.shape[1:]), own.dtype)
@@ -98,9 +96,8 @@ class MPI:
         whole[np.concatenate(nodes)] = out
         return whole
 
-    def gather_at_first(self, share: Share, own: np.ndarray) -> np.ndarray:
+    def gather_at_root(self, nodes: list[np.ndarray], own: np.ndarray) -> np.ndarray:
         """As `gather`, but rank 0 alone gets it: the others keep their own."""
-        nodes = share.everybody
         own = np.ascontiguousarray(own)
         if self.rank:
             self.finish([self.comm.Isend(own, 0)])
@@ -172,66 +169,12 @@ class MPI:
                 time.sleep(NAP)
 
 
-class Post:
-    """Vectors between the ranks of neighbours, straight from and to the memory of arrays.
-
-    Non-blocking messages between two ranks: neighbourhood collectives were no faster on the whole
-    (benchmarks/mpi.py), and take a copy where a rank sends several kinds of vectors.
-    """
-
-    def __init__(self, engine: MPI, lists: Sequence[Lists], size: int, dtype: Any) -> None:
-        self.finish, self.lists = engine.finish, lists
-        ranks = sorted({rank for kind in lists for rank, _ in kind.to})
-        self.comm = engine.comm.Create_dist_graph_adjacent(ranks, ranks, reorder=False)
-        buffers = [aligned_empty((kind.coming, size), dtype) for kind in lists]
-        self.receive = [
-            (buffers[k][part], rank, k)
-            for k, kind in enumerate(lists)
-            for rank, part in stretches(kind.come)
-        ]
-        self.send = [
-            (k, rank, part) for k, kind in enumerate(lists) for rank, part in stretches(kind.to)
-        ]
-        # On a CPU these are the buffers themselves, written to only when no program that reads them
-        # is under way; elsewhere copies.
-        self.in_place = jax.default_backend() == "cpu"
-        self.buffers = buffers
-        self.came: tuple[Array, ...] = tuple(
-            map(jnp.from_dlpack if self.in_place else jnp.asarray, buffers)
-        )
-
-    def exchange(self, leaving: Sequence[Array]) -> tuple[Array, ...]:
-        """Send what leaves, and return what came; the next exchange overwrites it."""
-        out = [np.asarray(a) for a in leaving]  # waits until they are there; no copy
-        requests = [self.comm.Irecv(buffer, rank, tag) for buffer, rank, tag in self.receive]
-        requests += [self.comm.Isend(out[k][part], rank, k) for k, rank, part in self.send]
-        self.finish(requests)
-        if not self.in_place:
-            self.came = tuple(map(jnp.asarray, self.buffers))
-        return self.came
-
-    @property
-    def vectors(self) -> int:
-        """That this rank sends in a round."""
-        return sum(count for kind in self.lists for _, count in kind.to)
-
-    def close(self) -> None:
-        self.comm.Free()
-
-
 def as_bytes(text: str) -> np.ndarray:
     return np.frombuffer(text.encode()[:TEXT].ljust(TEXT, b"\0"), np.uint8).copy()
 
 
 def as_text(said: np.ndarray) -> str:
     return said.tobytes().rstrip(b"\0").decode(errors="replace")
-
-
-def stretches(counts: list[tuple[int, int]]) -> list[tuple[int, slice]]:
-    ends = np.cumsum([count for _, count in counts], dtype=int).tolist()
-    return [
-        (rank, slice(end - count, end)) for (rank, count), end in zip(counts, ends, strict=True)
-    ]
 
 
 def require_mpi() -> Any:

@@ -1,4 +1,4 @@
-"""A graph as arrays: the links that nodes know, and the wires that only a simulator has."""
+"""A graph as arrays: the links that nodes know, and the wires that messages go over."""
 
 from typing import Any, NamedTuple
 
@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.sparse as sp
 from jax import Array
-from scipy.sparse.linalg import splu
 
 from edgewise.backend.no_inline import no_inline
+from edgewise.backend.pytree import pytree
 from edgewise.graph.graph import Graph
 from edgewise.problem.block import Links
 
@@ -37,8 +37,10 @@ def swap(messages: Array, reverse: Array) -> Array:
     return messages.at[reverse].get(mode="promise_in_bounds")
 
 
-class Perfect(NamedTuple):
-    """Every message arrives, in order: nothing is kept between rounds."""
+@pytree()
+class DirectWires:
+    """Every message arrives, in order: nothing is kept between rounds. Far ends are rows of a pool,
+    which begins with what was sent here; in one process that is all of it."""
 
     other: Any  # (e,) the node at the far end
     reverse: Any  # (e,) the same edge the other way
@@ -47,29 +49,69 @@ class Perfect(NamedTuple):
     def deliver(
         self, hears: tuple[str, ...], links: Links, outbox: tuple[Array, ...]
     ) -> tuple[Array, ...]:
-        return tuple(self.one(k, links, sent) for k, sent in zip(hears, outbox, strict=True))
+        return tuple(
+            self.inbox(kind, links, sent, self.pool(place, kind, sent))
+            for place, (kind, sent) in enumerate(zip(hears, outbox, strict=True))
+        )
 
-    def one(self, kind: str, links: Links, sent: Array) -> Array:
-        return hear(self, kind, links, sent, sent)
+    def pool(self, place: int, kind: str, sent: Array) -> Array:
+        """Own rows, then those that came from elsewhere, of the outbox's vector at this place."""
+        return sent
+
+    def inbox(self, kind: str, links: Links, sent: Array, pool: Array) -> Array:
+        if kind == "each":
+            return swap(pool, self.reverse)
+        weight = getattr(links, kind)
+        if self.neighbours is None:
+            return pull_edges(pool, links.owner, self.other, weight)[: sent.shape[0]]
+        return pull_slots(sent, pool, self.neighbours, links.row(kind))
 
 
-def hear(wires: Any, kind: str, links: Links, sent: Array, pool: Array) -> Array:
-    """What nodes hear of a kind. Far ends are rows of the pool, which begins with what was sent
-    here."""
-    if kind == "each":
-        return swap(pool, wires.reverse)
-    weight = getattr(links, kind)
-    if wires.neighbours is None:
-        return pull_edges(pool, links.owner, wires.other, weight)[: sent.shape[0]]
-    return pull_slots(sent, pool, wires.neighbours, links.row(kind))
+@pytree()
+class RankWires(DirectWires):
+    """A rank's wires: what came from other ranks has been put into them."""
+
+    vectors: Any  # (m,) nodes whose vectors others want
+    messages: Any  # (m,) edges whose messages others want
+    arrived: Any = ()  # (m, n) rows from other ranks, for each vector of the outbox
+
+    def pool(self, place: int, kind: str, sent: Array) -> Array:
+        far = self.arrived[place]
+        return jnp.concatenate([sent, far]) if len(far) else sent
+
+    def leaving(self, hears: tuple[str, ...], outbox: tuple[Array, ...]) -> tuple[Array, ...]:
+        """What other ranks want of the outbox, in the order of their messages."""
+        return tuple(
+            sent.at[self.messages if kind == "each" else self.vectors].get(mode="promise_in_bounds")
+            for kind, sent in zip(hears, outbox, strict=True)
+        )
 
 
-def connect(graph: Graph, weights: dict[str, np.ndarray], dtype: Any) -> tuple[Links, Perfect]:
+class ReceivedMessages(NamedTuple):
+    """Wires whose messages have come in one by one, and are kept edge by edge: a peer's, and those
+    of a network with faults."""
+
+    last: tuple[Any, ...]  # (e, n) the last one along each edge, for each vector of an outbox
+    alive: Any = None  # (e,) whether an edge counts; None: all do
+
+    def deliver(
+        self, hears: tuple[str, ...], links: Links, outbox: tuple[Array, ...]
+    ) -> tuple[Array, ...]:
+        return tuple(
+            self.present(h) if kind == "each" else links.pull(kind, own, h)
+            for kind, own, h in zip(hears, outbox, self.last, strict=True)
+        )
+
+    def present(self, messages: Array) -> Array:
+        return messages if self.alive is None else jnp.where(self.alive[:, None], messages, 0)
+
+
+def connect(graph: Graph, weights: dict[str, np.ndarray], dtype: Any) -> tuple[Links, DirectWires]:
     """The links and the wires of a whole graph; `weights` are per undirected edge."""
     d = graph.directed
     links = links_of(d.owner, d.edge, graph.nodes, weights, dtype)
-    neighbours = None if links.slots is None else by_slots(links.slots, d.other)
-    wires = Perfect(d.other.astype(np.int32), d.reverse.astype(np.int32), neighbours)
+    neighbours = None if links.slots is None else far_ends_by_slot(links.slots, d.other)
+    wires = DirectWires(d.other.astype(np.int32), d.reverse.astype(np.int32), neighbours)
     return jax.tree.map(jnp.asarray, (links, wires))
 
 
@@ -95,7 +137,7 @@ def slots_of(owner: np.ndarray, nodes: int) -> np.ndarray | None:
     return slots
 
 
-def by_slots(slots: np.ndarray, other: np.ndarray) -> np.ndarray:
+def far_ends_by_slot(slots: np.ndarray, other: np.ndarray) -> np.ndarray:
     """(nodes, d) the far ends, the node itself where it has no more."""
     itself = np.broadcast_to(np.arange(len(slots))[:, None], slots.shape)
     return np.where(slots < len(other), np.append(other, 0)[slots], itself).astype(np.int32)
@@ -110,6 +152,8 @@ def edge_duals(graph: Graph, duals: np.ndarray) -> np.ndarray:
         (np.r_[np.ones(E), -np.ones(E)], (np.r_[i, j], np.r_[np.arange(E), np.arange(E)])),
         shape=(graph.nodes, E),
     )
+    from scipy.sparse.linalg import splu
+
     ground = (incidence @ incidence.T).tocsc()[1:, 1:]  # node 0 at potential zero
     potential = np.zeros_like(duals)
     if graph.nodes > 1:

@@ -20,13 +20,14 @@ from scipy.linalg import hadamard
 
 from edgewise.centralised.reference import reference
 from edgewise.engines.simulator import Simulator
-from edgewise.gradients import ASVRG, LSVRG, SAGA, SVRG
+from edgewise.gradients import ASVRG, LSVRG, SAGA, SVRG, Estimator
 from edgewise.graph.graph import Graph
 from edgewise.methods.primal_dual import PrimalDual
 from edgewise.problem.losses import Squared
 from edgewise.problem.problem import Problem
 from edgewise.running.measures import bregman, target_of
 from edgewise.running.trace import COLUMNS, Trace
+from edgewise.running.trajectory import Trajectory
 from edgewise.study import theory
 
 FEATURES, ROWS = 14, 16  # ROWS: different samples of a node, and SVR-PD's first epoch
@@ -61,13 +62,14 @@ def problem_of(V: int, K: int, L: float) -> Problem:
 
 def method_of(case: Case) -> PrimalDual:
     best = 0.5 / np.sqrt(case.L * max(case.K, 16 * case.L))
-    estimator, eta = {
+    known: dict[str, tuple[Estimator, Any]] = {
         "SAGA-PD": (SAGA(), best),
         "LSVR-PD": (LSVRG(), best),
         "SVR-PD": (SVRG(first=ROWS, longest=10**9), "theory"),
         "ASVR-PD": (ASVRG(floor=0.0), "theory"),
         SHORT: (ASVRG(floor=0.0, length=16), "theory"),
-    }[case.method]
+    }
+    estimator, eta = known[case.method]
     return PrimalDual(estimator, eta, 1.0)
 
 
@@ -87,26 +89,23 @@ def measured(V: int, case: Case, goal: float, seed: int, stop: threading.Event) 
     start = theory.Start(problem, graph, method, reference=star)
     rows: list[tuple[float, ...]] = []
     with jax.enable_x64(True):
-        engine, target = (
-            Simulator(problem, graph, method, seed, np.dtype("float64")),
-            target_of(star),
-        )
-        carry = engine.start(engine.origin(), None)
-        p, gradient = engine.block, engine.method.gradient
+        executor = Simulator(problem, graph, method, seed, np.dtype("float64"))
+        iterates, target = Trajectory(executor), target_of(star)
+        iterates.start(executor.origin())
+        p, gradient = executor.block, executor.method.gradient
         epochs = isinstance(gradient, SVRG | ASVRG)
         stride = ROWS if epochs else ROWS * max(1, int(case.L) // 2)
-        done, total, seconds = 0, 0.0, engine.starting_seconds
-        last = float(divergence(p, engine.view(carry)[0], target))
-        rows.append((0, case.K, last, seconds))
-        while rows[-1][2] > goal and done < MOST and not stop.is_set():
-            carry, spent = engine.advance(carry, done, stride)
-            done, seconds = done + stride, seconds + spent
-            calls = float(np.mean(carry[0].memory.calls))
+        total, last = 0.0, float(divergence(p, iterates.view()[0], target))
+        rows.append((0, case.K, last, iterates.seconds))
+        while rows[-1][2] > goal and iterates.round < MOST and not stop.is_set():
+            iterates.advance(stride)
+            done, seconds = iterates.round, iterates.seconds
+            calls = float(np.mean(iterates.counts().oracle_calls))
             if not epochs:
-                now = float(divergence(p, engine.view(carry)[0], target))
+                now = float(divergence(p, iterates.view()[0], target))
                 total, last = total + stride * (last + now) / 2, now
                 rows.append((done, calls, total / done, seconds))
-            elif (X := snapshot(gradient, carry[0])) is not None:
+            elif (X := snapshot(gradient, iterates.carry[0])) is not None:
                 now = float(divergence(p, X, target))
                 if now != rows[-1][2]:  # a new one; ASVR's was followed by a pass for the next
                     calls -= case.K * isinstance(gradient, ASVRG)

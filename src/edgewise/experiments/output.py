@@ -1,7 +1,6 @@
 """What an experiment leaves behind: CSV, PNG, PDF, a page, its verdicts, and how it was made."""
 
 import csv
-import json
 import os
 import platform
 from collections.abc import Iterator, Sequence
@@ -14,8 +13,9 @@ import numpy as np
 
 from edgewise import __version__
 from edgewise.experiments.experiment import Experiment, Job, Outcome, Verdict
+from edgewise.fileio import write_json
+from edgewise.plotting.axes import LABELS
 from edgewise.plotting.page import PageRun, write_page
-from edgewise.running.trace import LABELS
 
 COLUMNS = (
     "rounds",
@@ -40,12 +40,12 @@ def write(experiment: Experiment, job: Job, outcome: Outcome, seconds: float) ->
         (outcome.draw or (lambda path: draw(outcome.runs, experiment.title, path)))(at[kind])
     write_page(at["html"], outcome.runs, experiment.title, about=about, graph=outcome.graph)
     at["json"] = job.folder / f"{experiment.name}.json"
-    verdicts = [told(verdict) for verdict in outcome.verdicts]
-    at["json"].write_text(json.dumps({"about": about, "verdicts": verdicts}, indent=1))
+    verdicts = [verdict_as_json(verdict) for verdict in outcome.verdicts]
+    write_json(at["json"], {"about": about, "verdicts": verdicts})
     return at
 
 
-def told(verdict: Verdict) -> dict[str, Any]:
+def verdict_as_json(verdict: Verdict) -> dict[str, Any]:
     return {
         "claim": verdict.claim,
         "verdict": str(verdict),

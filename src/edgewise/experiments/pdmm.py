@@ -20,12 +20,14 @@ from edgewise.experiments.experiment import AUTOMATIC, PRINTED, Job, Outcome, Sc
 from edgewise.experiments.work import kept
 from edgewise.gradients import Full
 from edgewise.graph.graph import Graph
+from edgewise.methods.contract import Method
 from edgewise.methods.pdmm import PDMM
 from edgewise.methods.primal_dual import PrimalDual
 from edgewise.plotting.page import PageRun
 from edgewise.problem.problem import Problem
 from edgewise.running.solve import solve
 from edgewise.running.trace import Trace
+from edgewise.running.trajectory import Trajectory
 
 RIDGE = 0.0014
 ETA, RHO = 0.7, 0.9  # SVR-PD's in Table 3: none are printed for exact gradients
@@ -81,11 +83,12 @@ def primal_dual(
     out = []
     with jax.enable_x64(True):
         method = PrimalDual(Full(), eta, rho, form)
-        engine = Simulator(problem, graph, method, 0, np.dtype("float64"))
-        carry = engine.start(engine.origin(), None)
-        for t in range(rounds):
-            carry, _ = engine.advance(carry, t, 1)
-            out.append(np.array(engine.view(carry)[0]))
+        executor = Simulator(problem, graph, method, 0, np.dtype("float64"))
+        iterates = Trajectory(executor)
+        iterates.start(executor.origin())
+        for _ in range(rounds):
+            iterates.advance(1)
+            out.append(np.array(iterates.view()[0]))
     return np.array(out)
 
 
@@ -101,7 +104,8 @@ class Cell(NamedTuple):
     method: str
 
 
-METHODS = {  # and how often to look: exact PDMM takes few rounds
+# and how often to look: exact PDMM takes few rounds
+METHODS: dict[Cell, tuple[Method, int]] = {
     Cell(PRINTED, "PD"): (PrimalDual(Full(), ETA, RHO), 20),
     Cell(AUTOMATIC, "PD"): (PrimalDual(Full()), 5),
     Cell(AUTOMATIC, "PDMM"): (PDMM(), 1),
@@ -118,7 +122,7 @@ class QuadraticPDMM:
         problem, graph = problem_of(job.scale, job.data), data.graph_of(job.scale, False)
         traces = self.traces(job, problem, graph)
         about = {
-            "data": data.told(job.data),
+            "data": data.source(job.data),
             "samples a node": int(problem.counts[0]),
             "features": problem.size,
             "ridge": float(problem.loss.ridge),

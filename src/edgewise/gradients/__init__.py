@@ -1,13 +1,8 @@
-"""Gradient estimators: parts that a method is composed with, one a file.
-
-Each has `random_draws`, how many 32-bit random numbers a step takes; `init(block, X)`; a call
-`(block, X, memory, random_bits) -> (gradients, memory)`; and `auto_step` and `theory_step`, from
-how curved the losses are. The memory counts the oracle `calls` of each node. An accelerated one
-also has `point(memory, X)`, where the gradient is taken and the answer read, and `tuned`, itself
-with its parameters in numbers.
-"""
+"""Gradient estimators: parts that a method is composed with, one a file; `contract` says what they
+are."""
 
 from edgewise.gradients.asvrg import ASVRG
+from edgewise.gradients.contract import Estimator
 from edgewise.gradients.finite_difference import ExactCoordinates, FiniteDifference
 from edgewise.gradients.full import Full
 from edgewise.gradients.lsvrg import LSVRG
@@ -19,13 +14,26 @@ from edgewise.gradients.svrg import SVRG
 
 __all__ = [
     "ASVRG",
+    "ESTIMATORS",
     "LSVRG",
     "SAGA",
     "SEGA",
     "SGD",
     "SVRG",
+    "Estimator",
     "ExactCoordinates",
     "FiniteDifference",
     "Full",
     "PlainSVRG",
 ]
+
+ESTIMATORS: tuple[type[Estimator], ...] = (  # held to the contract by mypy
+    ASVRG,
+    Full,
+    LSVRG,
+    PlainSVRG,
+    SAGA,
+    SEGA,
+    SGD,
+    SVRG,
+)

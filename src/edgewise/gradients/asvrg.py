@@ -1,5 +1,5 @@
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +9,7 @@ from edgewise.backend.pytree import pytree
 from edgewise.errors import MethodError
 from edgewise.gradients.memory import Batched, Memory, change, coin, remember, retake, weighted
 from edgewise.problem.block import Block
-from edgewise.problem.smoothness import Smoothness
+from edgewise.problem.contract import Curvatures
 
 
 class Momentum(NamedTuple):
@@ -47,6 +47,8 @@ class ASVRG(Batched):
     length: Any = None
     batch: int = 1
 
+    accelerated: ClassVar[bool] = True
+
     @property
     def random_draws(self) -> int:
         return self.batch + 1
@@ -59,7 +61,7 @@ class ASVRG(Batched):
             if given is not None and not np.all((np.asarray(given) > low) & (given <= most)):
                 raise MethodError(f"ASVRG({name}={given!r}): give positive numbers up to {most}")
 
-    def tuned(self, s: Smoothness) -> "ASVRG":
+    def tuned(self, s: Curvatures) -> "ASVRG":
         """With beta_1 and p_1 in numbers, one per node."""
         beta, ask = self.momentum, self.ask
         if beta is None and self.floor is None:
@@ -69,11 +71,11 @@ class ASVRG(Batched):
         ask = (0.5 if self.floor is None else beta) if ask is None else ask
         return replace(self, momentum=beta, ask=np.broadcast_to(ask, s.counts.shape))
 
-    def auto_step(self, s: Smoothness) -> np.ndarray:
+    def auto_step(self, s: Curvatures) -> np.ndarray:
         now = self.tuned(s)
         return np.asarray(1.5 * now.ask / (now.momentum * s.expected(self.batch)))
 
-    def theory_step(self, s: Smoothness) -> np.ndarray:
+    def theory_step(self, s: Curvatures) -> np.ndarray:
         return 2 / (5 * s.sample)
 
     def init(self, p: Block, Y: Array) -> Memory:

@@ -5,8 +5,9 @@ import numpy as np
 from jax import Array
 
 from edgewise.backend.pytree import pytree
+from edgewise.gradients.contract import Defaults
 from edgewise.problem.block import Block
-from edgewise.problem.smoothness import Smoothness
+from edgewise.problem.contract import Curvatures
 
 
 class Calls(NamedTuple):
@@ -14,15 +15,15 @@ class Calls(NamedTuple):
 
 
 @pytree()
-class Full:
+class Full(Defaults):
     """The exact gradient, K_i calls a step. For few samples, or as a yardstick."""
 
     random_draws: ClassVar[int] = 0
 
-    def auto_step(self, s: Smoothness) -> np.ndarray:
+    def auto_step(self, s: Curvatures) -> np.ndarray:
         return 1 / s.mean
 
-    def theory_step(self, s: Smoothness) -> np.ndarray:
+    def theory_step(self, s: Curvatures) -> np.ndarray:
         return 1 / (2 * s.mean)
 
     def init(self, p: Block, X: Array) -> Calls:

@@ -12,7 +12,7 @@ from edgewise.gradients.memory import (
     weighted,
 )
 from edgewise.problem.block import Block
-from edgewise.problem.smoothness import Smoothness
+from edgewise.problem.contract import Curvatures
 
 
 @pytree("batch")
@@ -30,10 +30,10 @@ class LSVRG(Batched):
     def random_draws(self) -> int:
         return self.batch + 1
 
-    def auto_step(self, s: Smoothness) -> np.ndarray:
+    def auto_step(self, s: Curvatures) -> np.ndarray:
         return 1 / (3 * s.expected(self.batch))
 
-    def theory_step(self, s: Smoothness) -> np.ndarray:
+    def theory_step(self, s: Curvatures) -> np.ndarray:
         return 1 / (8 * s.sample)
 
     def init(self, p: Block, X: Array) -> Memory:

@@ -7,10 +7,11 @@ from jax import Array
 
 from edgewise.backend.no_inline import no_inline
 from edgewise.errors import MethodError, whole_number
+from edgewise.gradients.contract import Defaults
 from edgewise.problem.block import Block, Pick, match
 
 
-class Batched:
+class Batched(Defaults):
     """An estimator that draws `batch` samples, or coordinates, a step."""
 
     batch: int
@@ -21,6 +22,10 @@ class Batched:
 
     @property
     def random_draws(self) -> int:
+        return self.batch
+
+    @property
+    def samples(self) -> int | None:
         return self.batch
 
 

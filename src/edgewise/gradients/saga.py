@@ -4,7 +4,7 @@ from jax import Array
 from edgewise.backend.pytree import pytree
 from edgewise.gradients.memory import Draw, Memory, Sampled, change, remember, weighted
 from edgewise.problem.block import Block
-from edgewise.problem.smoothness import Smoothness
+from edgewise.problem.contract import Curvatures
 
 
 @pytree("batch")
@@ -20,10 +20,10 @@ class SAGA(Sampled):
 
     batch: int = 1
 
-    def auto_step(self, s: Smoothness) -> np.ndarray:
+    def auto_step(self, s: Curvatures) -> np.ndarray:
         return 1 / (3 * s.expected(self.batch))
 
-    def theory_step(self, s: Smoothness) -> np.ndarray:
+    def theory_step(self, s: Curvatures) -> np.ndarray:
         return 1 / (8 * s.sample)
 
     def init(self, p: Block, X: Array) -> Memory:

@@ -6,10 +6,11 @@ from jax import Array
 
 from edgewise.backend.pytree import pytree
 from edgewise.errors import MethodError
+from edgewise.gradients.contract import Exactness
 from edgewise.gradients.finite_difference import ExactCoordinates
 from edgewise.gradients.memory import Batched
 from edgewise.problem.block import Block, choose
-from edgewise.problem.smoothness import Smoothness
+from edgewise.problem.contract import Curvatures
 
 
 class Sketch(NamedTuple):
@@ -31,10 +32,18 @@ class SEGA(Batched):
     oracle: Any = ExactCoordinates()
     batch: int = 1
 
-    def auto_step(self, s: Smoothness) -> np.ndarray:
+    @property
+    def samples(self) -> int | None:
+        return None  # its coordinates are of whole gradients
+
+    @property
+    def exactness(self) -> Exactness:
+        return "yes" if self.oracle.exact else "to 1e-7"
+
+    def auto_step(self, s: Curvatures) -> np.ndarray:
         return self.batch / (s.size * s.mean)
 
-    def theory_step(self, s: Smoothness) -> np.ndarray:
+    def theory_step(self, s: Curvatures) -> np.ndarray:
         return self.batch / (8 * s.size * s.mean)
 
     def init(self, p: Block, X: Array) -> Sketch:

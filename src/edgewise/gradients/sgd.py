@@ -5,10 +5,11 @@ import numpy as np
 from jax import Array
 
 from edgewise.backend.pytree import pytree
+from edgewise.gradients.contract import Exactness
 from edgewise.gradients.full import Calls
 from edgewise.gradients.memory import Batched, weighted
 from edgewise.problem.block import Block
-from edgewise.problem.smoothness import Smoothness
+from edgewise.problem.contract import Curvatures
 
 
 @pytree("batch")
@@ -20,12 +21,16 @@ class SGD(Batched):
     """
 
     batch: int = 1
-    streams: ClassVar[bool] = True  # needs no more than the batch
+    streams: ClassVar[bool] = True
 
-    def auto_step(self, s: Smoothness) -> np.ndarray:
+    @property
+    def exactness(self) -> Exactness:
+        return "no"
+
+    def auto_step(self, s: Curvatures) -> np.ndarray:
         return 1 / (4 * s.expected(self.batch))
 
-    def theory_step(self, s: Smoothness) -> np.ndarray:
+    def theory_step(self, s: Curvatures) -> np.ndarray:
         return 1 / (4 * s.sample)
 
     def init(self, p: Block, X: Array) -> Calls:

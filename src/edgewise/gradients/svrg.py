@@ -9,8 +9,8 @@ from edgewise.backend.pytree import pytree
 from edgewise.errors import MethodError, whole_number
 from edgewise.gradients.memory import Draw, Memory, Sampled, change, remember, retake, weighted
 from edgewise.problem.block import Block, match
+from edgewise.problem.contract import Curvatures
 from edgewise.problem.rows import row_dot
-from edgewise.problem.smoothness import Smoothness
 
 
 class Epoch(NamedTuple):
@@ -53,10 +53,10 @@ class SVRG(Sampled):
         if not isinstance(self.stop, int | float) or not 0 <= self.stop < 1:
             raise MethodError(f"SVRG(stop={self.stop!r}): give 0 (never) or a fraction below 1")
 
-    def auto_step(self, s: Smoothness) -> np.ndarray:
+    def auto_step(self, s: Curvatures) -> np.ndarray:
         return 2 / (3 * s.expected(self.batch))
 
-    def theory_step(self, s: Smoothness) -> np.ndarray:
+    def theory_step(self, s: Curvatures) -> np.ndarray:
         return 1 / (6 * s.sample)
 
     def init(self, p: Block, X: Array) -> Memory:

@@ -5,15 +5,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
-import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from edgewise.errors import GraphError, whole_number
 from edgewise.graph.pairs import Ints, rank, uniform_tree, unrank
-from edgewise.plotting.plots import plot_graph
+from edgewise.plotting.graphs import plot_graph
 
 Floats = NDArray[np.float64]
 
@@ -102,6 +99,8 @@ class Graph:
                 f"no small world has {nodes} nodes, {neighbours} neighbours and rewire {rewire}: "
                 f"give an even number of neighbours below nodes, and a rewire from 0 to 1"
             )
+        import networkx as nx
+
         try:
             drawn = nx.connected_watts_strogatz_graph(
                 nodes, neighbours, rewire, seed=_count("seed", seed, 0)
@@ -171,6 +170,8 @@ class Graph:
 
     def to_networkx(self) -> Any:
         """A networkx.Graph with the weights as the edge attribute "weight"."""
+        import networkx as nx
+
         graph = nx.Graph()
         graph.add_nodes_from(range(self.nodes))
         i, j = self.edges.T.tolist()
@@ -211,6 +212,9 @@ class Graph:
 
     @cached_property
     def _parts(self) -> tuple[int, NDArray[np.int32]]:
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
         present, shape = np.ones(self.edge_count, np.int8), (self.nodes, self.nodes)
         links = coo_array((present, tuple(self.edges.T)), shape=shape)
         count, part = connected_components(links, directed=False)

@@ -6,11 +6,10 @@ which is symmetric with rows that add up to one, whatever the weights.
 """
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from edgewise.errors import GraphError, UnknownName
 from edgewise.graph.graph import Graph
@@ -19,12 +18,24 @@ DENSE_NODES = 500  # up to here eigenvalues come from the whole matrix
 LANCZOS_RESTARTS = 200
 
 
-def metropolis(graph: Graph) -> np.ndarray:
+class KnownEdges(Protocol):
+    """A graph, or what a node knows of its own edges."""
+
+    @property
+    def edges(self) -> np.ndarray:
+        """(m, 2) the two ends of each."""
+
+    @property
+    def degrees(self) -> np.ndarray:
+        """Of the ends, by the same numbers."""
+
+
+def metropolis(graph: KnownEdges) -> np.ndarray:
     """1 / (1 + the larger degree of the two ends): each edge knows it by itself."""
     return 1 / (1 + larger_degree(graph))
 
 
-def lazy_metropolis(graph: Graph) -> np.ndarray:
+def lazy_metropolis(graph: KnownEdges) -> np.ndarray:
     """Half of Metropolis: W is positive definite, as EXTRA's and D2's analyses want it."""
     return metropolis(graph) / 2
 
@@ -44,7 +55,7 @@ def best_constant(graph: Graph) -> np.ndarray:
     return np.full(graph.edge_count, 2 / (low + largest_eigenvalue(L)))
 
 
-def larger_degree(graph: Graph) -> np.ndarray:
+def larger_degree(graph: KnownEdges) -> np.ndarray:
     i, j = graph.edges.T
     return np.maximum(graph.degrees[i], graph.degrees[j])
 
@@ -58,9 +69,12 @@ def laplacian(graph: Graph, weights: np.ndarray) -> Any:
     return sp.diags_array(diagonal).tocsr() - sp.csr_array((both, (ends, others)), shape=shape)
 
 
-RULES: dict[str, Callable[[Graph], np.ndarray]] = {
+LOCAL_RULES: dict[str, Callable[[KnownEdges], np.ndarray]] = {  # for the ends of an edge alone
     "metropolis": metropolis,
     "lazy-metropolis": lazy_metropolis,
+}
+RULES: dict[str, Callable[[Graph], np.ndarray]] = {
+    **LOCAL_RULES,
     "max-degree": max_degree,
     "best-constant": best_constant,
 }
@@ -139,6 +153,8 @@ def at_one_end(L: Any, count: int, end: Literal["SA", "LA"]) -> np.ndarray:
     if L.shape[0] <= DENSE_NODES:
         values = np.linalg.eigvalsh(L.toarray())
         return values[:count] if end == "SA" else values[-count:]
+    from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+
     try:
         return eigsh(L, count, which=end, maxiter=LANCZOS_RESTARTS, return_eigenvectors=False)
     except ArpackNoConvergence:

@@ -1,7 +1,7 @@
 """Decentralised consensus ADMM: a local problem every round, solved."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
@@ -9,13 +9,11 @@ from jax import Array
 from edgewise.backend.pytree import pytree
 from edgewise.errors import MethodError, whole_number
 from edgewise.gradients.full import Calls, Full
-from edgewise.methods.steps import local_steps, positive
+from edgewise.methods.contract import Defaults, Messages, Weights
+from edgewise.methods.knowledge import Knowledge
+from edgewise.methods.steps import node_steps, positive
 from edgewise.methods.subproblem import argmin_weights, local_argmin
 from edgewise.problem.block import Block, Links
-
-if TYPE_CHECKING:
-    from edgewise.graph.graph import Graph
-    from edgewise.problem.problem import Problem
 
 
 class State(NamedTuple):
@@ -25,7 +23,7 @@ class State(NamedTuple):
 
 
 @pytree("most")
-class DADMM:
+class DADMM(Defaults):
     """Shi, Ling, Yuan, Wu, Yin: "On the linear convergence of the ADMM in decentralized consensus
     optimization", 2014, their (9), with a weight per edge for their one c:
 
@@ -58,34 +56,30 @@ class DADMM:
         whole_number("DADMM's most", self.most, 1, MethodError)
 
     hears = ("rho",)
-    phases = ("step",)
-    heals = False
     takes_penalty = True
     tunes = ("rho",)
-    random_draws = 0
+    solves_subproblem = True
+    gradient = None  # whole ones, in `local_argmin`
 
-    def prepare(self, problem: "Problem", graph: "Graph") -> tuple["DADMM", dict[str, Any]]:
-        eta = local_steps(self.eta, Full(), problem)
+    def prepare(self, k: Knowledge) -> tuple["DADMM", Weights]:
+        eta = node_steps(self.eta, Full(), k)[k.own]
         tol = float(positive("tol", self.tol, 1, "run")[0])
-        rho = argmin_weights(self.rho, 1.0, problem, graph)
+        rho = argmin_weights(self.rho, 1.0, k)
         return replace(self, eta=eta[:, None], rho=None, tol=tol), {"rho": rho}
 
-    def init(self, p: Block, X: Array, duals: Array | None) -> tuple[State, tuple[Array, ...]]:
+    def init(self, p: Block, X: Array, duals: Array | None) -> tuple[State, Messages]:
         A = jnp.zeros_like(X) if duals is None else -duals
         return State(X, A, Full().init(p, X)), (X,)
 
     def step(
-        self, p: Block, s: State, inbox: tuple[Array, ...], random_bits: Array
-    ) -> tuple[State, tuple[Array, ...]]:
+        self, p: Block, s: State, inbox: Messages, random_bits: Array
+    ) -> tuple[State, Messages]:
         A, D = s.A - inbox[0], 2 * p.links.total
         U = D * s.X + inbox[0] - A
         X, calls = local_argmin(p, s.X, self.eta, D, U, self.tol, self.most)
         return State(X, A, Calls(s.memory.calls + calls)), (X,)
 
-    def answer(self, s: State) -> Array:
-        return s.X
-
-    def duals(self, links: Links, s: State, inbox: Any, outbox: Any) -> Array:
+    def duals(self, links: Links, s: State, inbox: Messages, outbox: Messages) -> Array:
         """(v, n) -alpha: at rest it is a gradient of f_i plus a subgradient of h_i, and adds up to
         zero. A run that starts from it goes on as if never stopped."""
         return -s.A

@@ -1,7 +1,7 @@
 """Methods, by name and as objects. One file a method; a name is a composition of parts."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from edgewise.errors import MethodError, UnknownName
@@ -17,6 +17,7 @@ from edgewise.gradients import (
     PlainSVRG,
 )
 from edgewise.methods.admm import DADMM
+from edgewise.methods.contract import Method, require_method
 from edgewise.methods.d2 import D2
 from edgewise.methods.dcs import DCS
 from edgewise.methods.dgd import DGD
@@ -29,7 +30,7 @@ from edgewise.methods.pmgt import PMGT
 from edgewise.methods.primal_dual import PrimalDual
 from edgewise.methods.tracking import GradientTracking
 
-CATALOGUE: dict[str, tuple[Callable[[], Any], str]] = {
+CATALOGUE: dict[str, tuple[Callable[[], Method], str]] = {
     "pd": (
         lambda: PrimalDual(Full()),
         "exact gradients: few samples per node, or a yardstick",
@@ -158,14 +159,15 @@ def list_methods() -> dict[str, str]:
     return {name: line for name, (_, line) in CATALOGUE.items()}
 
 
-def make(method: Any, eta: Any = None, rho: Any = None) -> Any:
-    """A method from its name, or the object; eta and rho, where given, override its own."""
+def make(method: Method | str, eta: Any = None, rho: Any = None) -> Method:
+    """A method from its name, or the object; eta and rho, where given, override its own. Raises
+    MethodError where it is none."""
     if isinstance(method, str):
         if method not in CATALOGUE:
             raise UnknownName("method", method, CATALOGUE)
         method = CATALOGUE[method][0]()
+    chosen = require_method(method)
     changes = {k: v for k, v in (("eta", eta), ("rho", rho)) if v is not None}
-    for name in changes:
-        if not hasattr(method, name):
-            raise MethodError(f"{type(method).__name__} has no {name}: leave it out")
-    return replace(method, **changes) if changes else method
+    for name in changes.keys() - {f.name for f in fields(chosen)}:
+        raise MethodError(f"{type(chosen).__name__} has no {name}: leave it out")
+    return replace(chosen, **changes) if changes else chosen

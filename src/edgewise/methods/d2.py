@@ -6,7 +6,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from edgewise.backend.pytree import pytree
+from edgewise.gradients.contract import Estimator
 from edgewise.methods.averaging import Averaging
+from edgewise.methods.contract import Messages
 from edgewise.problem.block import Block, Links
 
 
@@ -37,26 +39,22 @@ class D2(Averaging):
     one that grows with how the data differ); and not for a penalty, of which it knows nothing.
     """
 
-    gradient: Any
+    gradient: Estimator
     eta: Any = "auto"
     mixing: Any = "lazy-metropolis"
 
-    takes_penalty = False
-
-    def init(self, p: Block, X: Array, duals: Array | None) -> tuple[State, tuple[Array, ...]]:
+    def init(self, p: Block, X: Array, duals: Array | None) -> tuple[State, Messages]:
         C = jnp.zeros_like(X) if duals is None else self.eta * duals
         return State(X, X, C, self.gradient.init(p, X)), (jnp.zeros_like(X),)
 
     def step(
-        self, p: Block, s: State, inbox: tuple[Array, ...], random_bits: Array
-    ) -> tuple[State, tuple[Array, ...]]:
+        self, p: Block, s: State, inbox: Messages, random_bits: Array
+    ) -> tuple[State, Messages]:
         C, X = s.C + inbox[0], s.Y + inbox[0]
         G, memory = self.gradient(p, X, s.memory, random_bits)
         Y = X + C - self.eta * G
         return State(X, Y, C, memory), (Y,)
 
-    def duals(
-        self, links: Links, s: State, inbox: tuple[Array, ...], outbox: tuple[Array, ...]
-    ) -> Array:
+    def duals(self, links: Links, s: State, inbox: Messages, outbox: Messages) -> Array:
         """(v, n) C / eta: at rest the pull is zero and x = x + C - eta g."""
         return s.C / self.eta

@@ -9,8 +9,11 @@ from jax import Array, lax
 
 from edgewise.backend.pytree import pytree
 from edgewise.errors import MethodError, whole_number
+from edgewise.gradients.contract import Estimator, Exactness
 from edgewise.graph.mixing import laplacian, largest_eigenvalue
 from edgewise.methods.averaging import Averaging
+from edgewise.methods.contract import Messages, Weights
+from edgewise.methods.knowledge import Knowledge
 from edgewise.problem.block import Block, Links
 
 
@@ -43,7 +46,7 @@ class DCS(Averaging):
     that sequence later. mu: by rule the ridge, 0 with an intercept. h: their X_i. inner: their T.
     Sublinear on every problem: not for high accuracy, nor where gradients are dear."""
 
-    gradient: Any
+    gradient: Estimator
     eta: Any = "auto"
     mixing: Any = "metropolis"
     mu: Any = "auto"
@@ -52,16 +55,24 @@ class DCS(Averaging):
 
     phases = ("relay", "slide")
     takes_penalty = True
-    random_draws = property(lambda self: self.inner * int(self.gradient.random_draws))
+    solves_subproblem = True
+    streams = False  # a round takes many samples, a stream brings one batch
 
-    def prepare(self, problem: Any, graph: Any) -> tuple["DCS", dict[str, Any]]:
+    @property
+    def random_draws(self) -> int:
+        return self.inner * int(self.gradient.random_draws)
+
+    @property
+    def exactness(self) -> Exactness:
+        return "slowly"
+
+    def prepare(self, k: Knowledge) -> tuple["DCS", Weights]:
         whole_number("DCS's inner", self.inner, 1, MethodError)
-        if problem.stream is not None:
-            raise MethodError("DCS takes many samples a round, a stream brings one batch: use spd")
-        ready, weights = super().prepare(problem, graph)
-        norm = largest_eigenvalue(laplacian(graph, weights["mixing"])) or 1.0  # 1: no edges
-        rule = 0 if problem.intercept else problem.loss.ridge
-        mu = rule if isinstance(self.mu, str) and self.mu == "auto" else self.mu
+        need = "DCS needs an eigenvalue of the whole network"
+        network = k.whole(need, "use saga-pd")
+        ready, weights = super().prepare(k)
+        norm = largest_eigenvalue(laplacian(network.graph, weights["mixing"])) or 1.0  # 1: no edges
+        mu = k.strong_convexity if isinstance(self.mu, str) and self.mu == "auto" else self.mu
         if isinstance(mu, str) or np.ndim(mu) or not 0 <= mu < np.inf:
             raise MethodError(f"DCS(mu={mu!r}): give 'auto', or one number, zero or more")
         one = np.ones_like(ready.eta)
@@ -69,14 +80,18 @@ class DCS(Averaging):
             ready = replace(ready, eta=2 / mu * one if mu else one / (2 * norm))
         return replace(ready, mu=mu * one, dual=one / (2 * norm**2)), weights
 
-    def init(self, p: Block, X: Array, duals: Array | None) -> tuple[State, tuple[Array, ...]]:
+    def init(self, p: Block, X: Array, duals: Array | None) -> tuple[State, Messages]:
         W, first = jnp.zeros_like(X) if duals is None else -duals, 1 / self.eta
         return State(X, X, W, first, 0 * first, self.gradient.init(p, X)), (X,)
 
-    def relay(self, p: Block, s: State, inbox: Any, random_bits: Array) -> tuple[State, Any]:
+    def relay(
+        self, p: Block, s: State, inbox: Messages, random_bits: Array
+    ) -> tuple[State, Messages]:
         return s, inbox  # -v, and the pull of that is L v
 
-    def slide(self, p: Block, s: State, inbox: Any, random_bits: Array) -> tuple[State, Any]:
+    def slide(
+        self, p: Block, s: State, inbox: Messages, random_bits: Array
+    ) -> tuple[State, Messages]:
         draws = random_bits.reshape(len(random_bits), self.inner, self.gradient.random_draws)
         theta = s.eta + self.mu / 2
         W = s.W + theta * self.dual * inbox[0]
@@ -95,5 +110,5 @@ class DCS(Averaging):
         ahead = U + theta / (theta + self.mu / 2) * (Xhat - s.U)  # eta_{k+1} is theta_k
         return State(X, U, W, theta, s.total + theta, memory), (ahead,)
 
-    def duals(self, links: Links, s: State, inbox: Any, outbox: Any) -> Array:
+    def duals(self, links: Links, s: State, inbox: Messages, outbox: Messages) -> Array:
         return -s.W  # at rest 0 is in grad f + w + the subdifferential of h

@@ -5,7 +5,9 @@ from typing import Any, NamedTuple
 from jax import Array
 
 from edgewise.backend.pytree import pytree
+from edgewise.gradients.contract import Estimator, Exactness
 from edgewise.methods.averaging import Averaging
+from edgewise.methods.contract import Messages
 from edgewise.problem.block import Block
 
 
@@ -29,18 +31,20 @@ class DGD(Averaging):
     farther the more the nodes' data differ, even with exact gradients.
     """
 
-    gradient: Any
+    gradient: Estimator
     eta: Any = "auto"
     mixing: Any = "lazy-metropolis"
 
-    takes_penalty = False
+    @property
+    def exactness(self) -> Exactness:
+        return "no"
 
-    def init(self, p: Block, X: Array, duals: Array | None) -> tuple[State, tuple[Array, ...]]:
+    def init(self, p: Block, X: Array, duals: Array | None) -> tuple[State, Messages]:
         return State(X, self.gradient.init(p, X)), (X,)
 
     def step(
-        self, p: Block, s: State, inbox: tuple[Array, ...], random_bits: Array
-    ) -> tuple[State, tuple[Array, ...]]:
+        self, p: Block, s: State, inbox: Messages, random_bits: Array
+    ) -> tuple[State, Messages]:
         G, memory = self.gradient(p, s.X, s.memory, random_bits)
         X = s.X + inbox[0] - self.eta * G
         return State(X, memory), (X,)

@@ -1,21 +1,18 @@
 """EDGE: gradient descent on an augmented Lagrangian over edges, ascent on its multipliers."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from edgewise.backend.pytree import pytree
-from edgewise.graph.mixing import mixing_weights
-from edgewise.methods.averaging import require_estimator
-from edgewise.methods.steps import local_steps, positive
+from edgewise.gradients.contract import Estimator
+from edgewise.methods.contract import Defaults, Messages, Weights, require_estimator
+from edgewise.methods.knowledge import Knowledge
+from edgewise.methods.steps import common_step, mixing_of, per_node, positive
 from edgewise.problem.block import Block, Links
-
-if TYPE_CHECKING:
-    from edgewise.graph.graph import Graph
-    from edgewise.problem.problem import Problem
 
 
 class State(NamedTuple):
@@ -25,7 +22,7 @@ class State(NamedTuple):
 
 
 @pytree()
-class EDGE:
+class EDGE(Defaults):
     """After Wang, Li: "Edge-based stochastic gradient algorithm for distributed optimization", IEEE
     Trans. Network Science and Engineering 2020. Its listing could not be read. This is our own
     derivation from what is known of it: an augmented Lagrangian whose constraint B x = 0 comes
@@ -51,48 +48,42 @@ class EDGE:
     Not where messages get lost (Q never forgets), nor with a penalty; saga-pd takes both.
     """
 
-    gradient: Any
+    gradient: Estimator
     eta: Any = "auto"
     beta: Any = "auto"
     mixing: Any = "metropolis"
 
     def __post_init__(self) -> None:
-        require_estimator(self)
+        require_estimator(self, self.gradient)
 
     hears = ("mixing",)
-    phases = ("step",)
-    heals = False
-    takes_penalty = False
     tunes = ("eta", "beta")
-    random_draws = property(lambda self: int(self.gradient.random_draws))
 
-    def prepare(self, problem: "Problem", graph: "Graph") -> tuple["EDGE", dict[str, Any]]:
-        eta = local_steps(self.eta, self.gradient, problem)
+    def prepare(self, k: Knowledge) -> tuple["EDGE", Weights]:
         if isinstance(self.eta, str):
-            eta = np.full_like(eta, eta.min())
+            eta = np.full(len(k.degrees), common_step("EDGE", self.eta, self.gradient, k))
+        else:
+            eta = per_node("eta", self.eta, k)
         auto = isinstance(self.beta, str) and self.beta == "auto"
         beta = float(positive("beta", 1 / (4 * eta.max()) if auto else self.beta, 1, "run")[0])
-        weights = mixing_weights(self.mixing, graph)
-        ready = replace(self, eta=eta[:, None], beta=beta, mixing=None)
+        weights = mixing_of("EDGE", self.mixing, k)
+        ready = replace(self, eta=eta[k.own, None], beta=beta, mixing=None)
         return ready, {"mixing": weights}
 
-    def init(self, p: Block, X: Array, duals: Array | None) -> tuple[State, tuple[Array, ...]]:
+    def init(self, p: Block, X: Array, duals: Array | None) -> tuple[State, Messages]:
         Q = jnp.zeros_like(X) if duals is None else -duals
         return State(X, Q, self.gradient.init(p, X)), (X,)
 
     def step(
-        self, p: Block, s: State, inbox: tuple[Array, ...], random_bits: Array
-    ) -> tuple[State, tuple[Array, ...]]:
+        self, p: Block, s: State, inbox: Messages, random_bits: Array
+    ) -> tuple[State, Messages]:
         G, memory = self.gradient(p, s.X, s.memory, random_bits)
         ascent = -self.beta * inbox[0]
         Q = s.Q + ascent
         X = s.X - self.eta * (G + Q + ascent)
         return State(X, Q, memory), (X,)
 
-    def answer(self, s: State) -> Array:
-        return s.X
-
-    def duals(self, links: Links, s: State, inbox: Any, outbox: Any) -> Array:
+    def duals(self, links: Links, s: State, inbox: Messages, outbox: Messages) -> Array:
         """(v, n) -Q: at rest g + Q = 0, and Q adds up to zero over all nodes. A run that starts
         from it goes on as if never stopped."""
         return -s.Q

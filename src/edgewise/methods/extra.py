@@ -6,7 +6,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from edgewise.backend.pytree import pytree
+from edgewise.gradients.contract import Estimator
 from edgewise.methods.averaging import Averaging
+from edgewise.methods.contract import Messages
 from edgewise.problem.block import Block, Links
 
 
@@ -38,28 +40,26 @@ class EXTRA(Averaging):
     forgets an error. NIDS takes W as it is.
     """
 
-    gradient: Any
+    gradient: Estimator
     eta: Any = "auto"
     mixing: Any = "lazy-metropolis"
     proximal: bool = False
 
     takes_penalty = property(lambda self: self.proximal)
 
-    def init(self, p: Block, X: Array, duals: Array | None) -> tuple[State, tuple[Array, ...]]:
+    def init(self, p: Block, X: Array, duals: Array | None) -> tuple[State, Messages]:
         C = jnp.zeros_like(X) if duals is None else self.eta * duals
         return State(X, C, self.gradient.init(p, X)), (X,)
 
     def step(
-        self, p: Block, s: State, inbox: tuple[Array, ...], random_bits: Array
-    ) -> tuple[State, tuple[Array, ...]]:
+        self, p: Block, s: State, inbox: Messages, random_bits: Array
+    ) -> tuple[State, Messages]:
         G, memory = self.gradient(p, s.X, s.memory, random_bits)
         X = s.X + s.C + inbox[0] - self.eta * G
         X = p.penalty.prox(X, self.eta) if self.proximal else X
         return State(X, s.C + 0.5 * inbox[0], memory), (X,)
 
-    def duals(
-        self, links: Links, s: State, inbox: tuple[Array, ...], outbox: tuple[Array, ...]
-    ) -> Array:
+    def duals(self, links: Links, s: State, inbox: Messages, outbox: Messages) -> Array:
         """(v, n) C / eta: at rest P = 0 and x = prox_{eta h}(x + C - eta g), so that C/eta - g is
         in the subdifferential of h. A run that starts from it goes on as if never stopped."""
         return s.C / self.eta

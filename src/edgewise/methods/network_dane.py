@@ -8,11 +8,13 @@ from jax import Array, lax
 
 from edgewise.backend.pytree import pytree
 from edgewise.errors import MethodError, whole_number
+from edgewise.gradients.contract import Estimator
 from edgewise.gradients.full import Full
 from edgewise.gradients.memory import weighted
-from edgewise.graph.mixing import mixing_weights
 from edgewise.methods.averaging import Averaging
-from edgewise.methods.steps import local_steps, positive
+from edgewise.methods.contract import Messages, Weights
+from edgewise.methods.knowledge import Knowledge
+from edgewise.methods.steps import mixing_of, node_steps, per_node
 from edgewise.problem.block import Block
 
 
@@ -41,7 +43,7 @@ class NetworkDane(Averaging):
 
     Costs about inner passes over the data a round: not where gradients are dearer than messages."""
 
-    gradient: Any = Full()
+    gradient: Estimator = Full()
     eta: Any = "auto"
     mixing: Any = "metropolis"
     mu: Any = "auto"
@@ -55,27 +57,39 @@ class NetworkDane(Averaging):
         whole_number("NetworkDane's batch", 1 if self.batch is None else self.batch, 1, MethodError)
 
     hears = ("mixing", "mixing")
-    takes_penalty = False
     tunes = ("mu", "eta")
-    random_draws = property(lambda self: (self.inner - 1) * (self.batch or 0))
+    solves_subproblem = True
 
-    def prepare(self, problem: Any, graph: Any) -> tuple["NetworkDane", dict[str, Any]]:
-        smooth = problem.smoothness
-        rule = isinstance(self.mu, str) and self.mu == "auto"
-        mu = positive("mu", 3 * smooth.mean.max() if rule else self.mu, problem.nodes, "node")
-        eta = local_steps(self.eta, self.gradient, problem)
+    @property
+    def random_draws(self) -> int:
+        return (self.inner - 1) * (self.batch or 0)
+
+    @property
+    def samples(self) -> int | None:
+        return self.batch
+
+    def prepare(self, k: Knowledge) -> tuple["NetworkDane", Weights]:
+        mu = self.mu
+        if isinstance(mu, str) and mu == "auto":
+            need = "NetworkDane's mu 'auto' is of the largest curvature over all peers"
+            mu = 3 * k.whole(need, "give a number").curvatures.mean.max()
+        mu = per_node("mu", mu, k)
+        eta = node_steps(self.eta, self.gradient, k)
         if isinstance(self.eta, str):
-            eta = np.minimum(eta, 1 / (3 * smooth.expected(self.batch))) if self.batch else eta
+            if self.batch:
+                eta = np.minimum(eta, 1 / (3 * k.curvatures.expected(self.batch)))
             eta = 1 / (1 / eta + mu)
-        weights = {"mixing": mixing_weights(self.mixing, graph)}
-        return replace(self, eta=eta[:, None], mixing=None, mu=mu[:, None]), weights
+        weights = {"mixing": mixing_of("NetworkDane", self.mixing, k)}
+        return replace(self, eta=eta[k.own, None], mixing=None, mu=mu[k.own, None]), weights
 
-    def init(self, p: Block, X: Array, duals: Any) -> tuple[Any, tuple[Array, ...]]:
-        memory = self.gradient.init(p, X)
+    def init(self, p: Block, X: Array, duals: Any) -> tuple[Any, Messages]:
+        memory: Any = self.gradient.init(p, X)
         G = p.full(X) + p.ridge(X)
         return DaneState(X, G, G, memory._replace(calls=memory.calls + p.counts)), (X, G)
 
-    def step(self, p: Block, s: DaneState, inbox: Any, random_bits: Array) -> tuple[Any, Any]:
+    def step(
+        self, p: Block, s: DaneState, inbox: Messages, random_bits: Array
+    ) -> tuple[Any, Messages]:
         Y = s.X + inbox[0]
         G, memory = self.gradient(p, Y, s.memory, random_bits)
         S = s.S + inbox[1] + (G - s.G)

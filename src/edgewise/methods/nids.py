@@ -6,7 +6,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from edgewise.backend.pytree import pytree
+from edgewise.gradients.contract import Estimator
 from edgewise.methods.averaging import Averaging
+from edgewise.methods.contract import Messages
 from edgewise.problem.block import Block, Links
 
 
@@ -38,29 +40,27 @@ class NIDS(Averaging):
     error. Proved for exact gradients only.
     """
 
-    gradient: Any
+    gradient: Estimator
     eta: Any = "auto"
     mixing: Any = "metropolis"
 
     takes_penalty = True
 
-    def init(self, p: Block, X: Array, duals: Array | None) -> tuple[State, tuple[Array, ...]]:
+    def init(self, p: Block, X: Array, duals: Array | None) -> tuple[State, Messages]:
         C = jnp.zeros_like(X) if duals is None else self.eta * duals
         begun = jnp.zeros((X.shape[0], 1), X.dtype)
         return State(X, X, C, begun, self.gradient.init(p, X)), (jnp.zeros_like(X),)
 
     def step(
-        self, p: Block, s: State, inbox: tuple[Array, ...], random_bits: Array
-    ) -> tuple[State, tuple[Array, ...]]:
+        self, p: Block, s: State, inbox: Messages, random_bits: Array
+    ) -> tuple[State, Messages]:
         C = s.C + 0.5 * inbox[0]
         X = jnp.where(s.begun > 0, p.penalty.prox(s.A + C, self.eta), s.X)
         G, memory = self.gradient(p, X, s.memory, random_bits)
         A = X - self.eta * G
         return State(X, A, C, jnp.ones_like(s.begun), memory), (s.begun * (X + A - s.A),)
 
-    def duals(
-        self, links: Links, s: State, inbox: tuple[Array, ...], outbox: tuple[Array, ...]
-    ) -> Array:
+    def duals(self, links: Links, s: State, inbox: Messages, outbox: Messages) -> Array:
         """(v, n) C / eta: at rest x = prox_{eta h}(x - eta g + C), so that C/eta - g is in the
         subdifferential of h."""
         return s.C / self.eta

@@ -1,20 +1,18 @@
 """PDMM, the primal-dual method of multipliers: a local problem every round, solved."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from jax import Array
 
 from edgewise.backend.pytree import pytree
 from edgewise.errors import MethodError, whole_number
 from edgewise.gradients.full import Calls, Full
-from edgewise.methods.steps import local_steps, positive
+from edgewise.methods.contract import Defaults, Messages, Weights
+from edgewise.methods.knowledge import Knowledge
+from edgewise.methods.steps import node_steps, positive
 from edgewise.methods.subproblem import argmin_weights, local_argmin
 from edgewise.problem.block import Block, Links
-
-if TYPE_CHECKING:
-    from edgewise.graph.graph import Graph
-    from edgewise.problem.problem import Problem
 
 
 class State(NamedTuple):
@@ -23,7 +21,7 @@ class State(NamedTuple):
 
 
 @pytree("most")
-class PDMM:
+class PDMM(Defaults):
     """Zhang, Heusdens: "Distributed optimization using the primal-dual method of multipliers",
     2018, all nodes at once, for consensus: A_ij = -A_ji = +-I, P_ij = rho_ij I,
 
@@ -53,37 +51,32 @@ class PDMM:
         whole_number("PDMM's most", self.most, 1, MethodError)
 
     hears = ("each",)
-    phases = ("step",)
     heals = True
     takes_penalty = True
     tunes = ("rho",)
-    random_draws = 0
+    solves_subproblem = True
+    gradient = None  # whole ones, in `local_argmin`
 
-    def prepare(self, problem: "Problem", graph: "Graph") -> tuple["PDMM", dict[str, Any]]:
-        eta = local_steps(self.eta, Full(), problem)
+    def prepare(self, k: Knowledge) -> tuple["PDMM", Weights]:
+        eta = node_steps(self.eta, Full(), k)[k.own]
         tol = float(positive("tol", self.tol, 1, "run")[0])
-        rho = argmin_weights(self.rho, 2.0, problem, graph)
+        rho = argmin_weights(self.rho, 2.0, k)
         return replace(self, eta=eta[:, None], rho=None, tol=tol), {"rho": rho}
 
-    def init(self, p: Block, X: Array, duals: Array | None) -> tuple[State, tuple[Array, ...]]:
+    def init(self, p: Block, X: Array, duals: Array | None) -> tuple[State, Messages]:
         """duals: (e, n), one per directed edge."""
         sent = p.links.rho[:, None] * X[p.links.owner]
         return State(X, Full().init(p, X)), (sent if duals is None else sent - duals,)
 
     def step(
-        self, p: Block, s: State, inbox: tuple[Array, ...], random_bits: Array
-    ) -> tuple[State, tuple[Array, ...]]:
+        self, p: Block, s: State, inbox: Messages, random_bits: Array
+    ) -> tuple[State, Messages]:
         heard = inbox[0]
         U = p.links.gather(heard, len(s.X))
         X, calls = local_argmin(p, s.X, self.eta, p.links.total, U, self.tol, self.most)
         sent = 2 * p.links.rho[:, None] * X[p.links.owner] - heard
         return State(X, Calls(s.memory.calls + calls)), (sent,)
 
-    def answer(self, s: State) -> Array:
-        return s.X
-
-    def duals(
-        self, links: Links, s: State, inbox: tuple[Array, ...], outbox: tuple[Array, ...]
-    ) -> Array:
+    def duals(self, links: Links, s: State, inbox: Messages, outbox: Messages) -> Array:
         """(v, n) sum_j (m_ji - m_ij) / 2, as in PrimalDual."""
         return 0.5 * links.gather(inbox[0] - outbox[0], len(s.X))

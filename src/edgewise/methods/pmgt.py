@@ -8,8 +8,11 @@ from jax import Array
 
 from edgewise.backend.pytree import pytree
 from edgewise.errors import MethodError, whole_number
+from edgewise.gradients.contract import Estimator
 from edgewise.graph.mixing import contraction
 from edgewise.methods.averaging import Averaging
+from edgewise.methods.contract import Messages, Weights
+from edgewise.methods.knowledge import Knowledge
 from edgewise.problem.block import Block
 
 
@@ -37,7 +40,7 @@ class PMGT(Averaging):
 
     Not where rounds are dear: pg-extra and saga-pd step in every round, this in one of 2 depth."""
 
-    gradient: Any
+    gradient: Estimator
     eta: Any = "auto"
     mixing: Any = "metropolis"
     depth: int | None = None
@@ -48,19 +51,23 @@ class PMGT(Averaging):
         whole_number("PMGT's depth", 1 if self.depth is None else self.depth, 1, MethodError)
 
     takes_penalty = True
+    streams = False  # it begins with a pass over all samples
 
     @property
     def phases(self) -> tuple[str, ...]:
         more = ("mix",) * ((self.depth or 1) - 1)
         return (*more, "track", *more, "descend")
 
-    def prepare(self, problem: Any, graph: Any) -> tuple["PMGT", dict[str, Any]]:
-        if not problem.same_penalty:
+    @property
+    def rounds_a_step(self) -> int | None:
+        return None if self.depth is None else len(self.phases)
+
+    def prepare(self, k: Knowledge) -> tuple["PMGT", Weights]:
+        network = k.whole("PMGT needs an eigenvalue of the whole network", "use saga-pd")
+        if not network.same_penalty:
             raise MethodError("PMGT needs the same penalty at every node: use saga-pd")
-        if problem.stream is not None:
-            raise MethodError("PMGT begins with a pass over all samples, not for a stream: use spd")
-        ready, weights = super().prepare(problem, graph)
-        depth, omega = self.plan(contraction(graph, weights["mixing"]))
+        ready, weights = super().prepare(k)
+        depth, omega = self.plan(contraction(network.graph, weights["mixing"]))
         return replace(ready, depth=depth, omega=np.full_like(ready.eta, omega)), weights
 
     def plan(self, sigma: float) -> tuple[int, float]:
@@ -73,8 +80,8 @@ class PMGT(Averaging):
             old, new, depth = new, (1 + omega) * values * new - omega * old, depth + 1
         return self.depth or depth, omega
 
-    def init(self, p: Block, X: Array, duals: Any) -> tuple[Any, tuple[Array, ...]]:
-        memory = self.gradient.init(p, X)
+    def init(self, p: Block, X: Array, duals: Any) -> tuple[Any, Messages]:
+        memory: Any = self.gradient.init(p, X)
         memory = memory._replace(calls=memory.calls.clip(p.counts))  # one pass for both
         G = p.full(X) + p.ridge(X)
         M = p.penalty.prox(X - self.eta * G, self.eta)
@@ -83,17 +90,23 @@ class PMGT(Averaging):
     def mixed(self, s: PMGTState, pull: Array) -> Array:
         return s.M + (1 + self.omega) * pull + self.omega * (s.M - s.Old)
 
-    def mix(self, p: Block, s: PMGTState, inbox: Any, random_bits: Array) -> tuple[Any, Any]:
+    def mix(
+        self, p: Block, s: PMGTState, inbox: Messages, random_bits: Array
+    ) -> tuple[Any, Messages]:
         M = self.mixed(s, inbox[0])
         return s._replace(M=M, Old=s.M), (M,)
 
-    def track(self, p: Block, s: PMGTState, inbox: Any, random_bits: Array) -> tuple[Any, Any]:
+    def track(
+        self, p: Block, s: PMGTState, inbox: Messages, random_bits: Array
+    ) -> tuple[Any, Messages]:
         X = self.mixed(s, inbox[0])
         G, memory = self.gradient(p, X, s.memory, random_bits)
         M = s.S + (G - s.G)
         return PMGTState(X, s.S, G, M, M, memory), (M,)
 
-    def descend(self, p: Block, s: PMGTState, inbox: Any, random_bits: Array) -> tuple[Any, Any]:
+    def descend(
+        self, p: Block, s: PMGTState, inbox: Messages, random_bits: Array
+    ) -> tuple[Any, Messages]:
         S = self.mixed(s, inbox[0])
         M = p.penalty.prox(s.X - self.eta * S, self.eta)
         return s._replace(S=S, M=M, Old=M), (M,)

@@ -1,19 +1,20 @@
 """The paper's primal-dual method, composed with any gradient estimator."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from edgewise.backend.pytree import pytree
-from edgewise.errors import MethodError, UnknownName
-from edgewise.methods.steps import dual_weights, local_steps
+from edgewise.errors import UnknownName
+from edgewise.gradients.contract import Estimator
+from edgewise.methods.contract import Defaults, Messages, Weights, require_estimator
+from edgewise.methods.knowledge import Knowledge
+from edgewise.methods.steps import dual_weights, node_steps
 from edgewise.problem.block import Block, Links
-
-if TYPE_CHECKING:
-    from edgewise.graph.graph import Graph
-    from edgewise.problem.problem import Problem
 
 
 class NodeState(NamedTuple):
@@ -30,7 +31,7 @@ class EdgeState(NamedTuple):
 
 
 @pytree("form")
-class PrimalDual:
+class PrimalDual(Defaults):
     """Rajawat, Kumar: "A Primal-Dual Framework for Decentralized Stochastic Optimization".
 
     With lambda_ij the dual of directed edge (i, j), rho_ij = rho_ji and
@@ -51,7 +52,7 @@ class PrimalDual:
 
     compiled_as = "primal-dual"
 
-    gradient: Any
+    gradient: Estimator
     eta: Any = "auto"
     rho: Any = "auto"
     form: str = "node"
@@ -59,11 +60,9 @@ class PrimalDual:
     def __post_init__(self) -> None:
         if self.form not in ("node", "edge"):
             raise UnknownName("form", self.form, ["node", "edge"])
-        if isinstance(self.gradient, type) or not hasattr(self.gradient, "init"):
-            raise MethodError(f"PrimalDual({self.gradient!r}): give an estimator, such as SAGA()")
+        require_estimator(self, self.gradient, accelerated=True)
 
     heals = property(lambda self: self.form == "edge")
-    phases = ("step",)
     takes_penalty = True
     tunes = ("eta", "rho")
 
@@ -75,19 +74,17 @@ class PrimalDual:
     def sends_state(self) -> tuple[str, ...]:
         return ("X",) if self.form == "node" else ()
 
-    @property
-    def random_draws(self) -> int:
-        return int(self.gradient.random_draws)
+    def healing(self) -> "PrimalDual":
+        return replace(self, form="edge")
 
-    def prepare(self, problem: "Problem", graph: "Graph") -> tuple["PrimalDual", dict[str, Any]]:
-        """This method with its steps in numbers, and the weights of the edges."""
-        tuned = getattr(self.gradient, "tuned", None)
-        gradient = self.gradient if tuned is None else tuned(problem.smoothness)
-        eta = local_steps(self.eta, gradient, problem)
-        rho = dual_weights(self.rho, eta, graph)
-        return replace(self, gradient=gradient, eta=eta[:, None], rho=None), {"rho": rho}
+    def prepare(self, k: Knowledge) -> tuple["PrimalDual", Weights]:
+        tuned = self.gradient.tuned(k.curvatures)
+        eta = node_steps(self.eta, tuned, k)
+        rho = dual_weights(self.rho, eta, k)
+        own = jax.tree.map(lambda a: a[k.own] if np.ndim(a) else a, tuned)
+        return replace(self, gradient=own, eta=eta[k.own, None], rho=None), {"rho": rho}
 
-    def init(self, p: Block, X: Array, duals: Array | None) -> tuple[Any, tuple[Array, ...]]:
+    def init(self, p: Block, X: Array, duals: Array | None) -> tuple[Any, Messages]:
         """duals: (v, n) sums over a node's edges, or None: zero. The edge form takes (e, n)."""
         memory = self.gradient.init(p, X)
         if self.form == "node":
@@ -97,9 +94,7 @@ class PrimalDual:
         sent = p.links.rho[:, None] * X[p.links.owner]
         return EdgeState(X, memory), (sent if duals is None else sent - duals,)
 
-    def step(
-        self, p: Block, s: Any, inbox: tuple[Array, ...], random_bits: Array
-    ) -> tuple[Any, tuple[Array, ...]]:
+    def step(self, p: Block, s: Any, inbox: Messages, random_bits: Array) -> tuple[Any, Messages]:
         degree = p.links.total
         gamma = 1 / (1 / self.eta + degree)
         G, memory = self.gradient(p, s.X, s.memory, random_bits)
@@ -115,12 +110,9 @@ class PrimalDual:
 
     def answer(self, s: Any) -> Array:
         """(v, n) models: the iterates, or where an accelerated estimator takes its gradients."""
-        point = getattr(self.gradient, "point", None)
-        return s.X if point is None else point(s.memory, s.X)
+        return self.gradient.point(s.memory, s.X)
 
-    def duals(
-        self, links: Links, s: Any, inbox: tuple[Array, ...], outbox: tuple[Array, ...]
-    ) -> Array:
+    def duals(self, links: Links, s: Any, inbox: Messages, outbox: Messages) -> Array:
         """(v, n) sum_j (m_ji - m_ij) / 2, which adds up to zero over all nodes and goes to the sum
         of a node's optimal duals. The duals themselves need not settle where a subgradient is not
         unique: lambda_ij + lambda_ji may change its sign for ever, and x not notice."""

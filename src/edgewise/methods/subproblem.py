@@ -1,17 +1,14 @@
 """What the methods share that solve a problem of their own at every node and round."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from edgewise.methods.knowledge import Knowledge
 from edgewise.methods.steps import KAPPA, dual_weights
 from edgewise.problem.block import Block
-
-if TYPE_CHECKING:
-    from edgewise.graph.graph import Graph
-    from edgewise.problem.problem import Problem
 
 LEAST_RATIO = 1e-6  # of strong convexity to smoothness: below it momentum would hardly die down
 ASSUMED_RATIO = 1e-2  # the same, for the weights, of losses with less ridge than that or none
@@ -60,10 +57,10 @@ def length(X: Array) -> Array:
     return jnp.sqrt((X * X).sum(1, keepdims=True))
 
 
-def argmin_weights(rho: Any, factor: float, problem: "Problem", graph: "Graph") -> np.ndarray:
-    """(E,) as `dual_weights`, but "auto" is factor sqrt(s_i s_j / (d_i d_j)), s_i = sqrt(mu_i L_i):
+def argmin_weights(rho: Any, factor: float, k: Knowledge) -> np.ndarray:
+    """(m,) as `dual_weights`, but "auto" is factor sqrt(s_i s_j / (d_i d_j)), s_i = sqrt(mu_i L_i):
     with d edges of a kind they add factor s_i to a node's curvature. The two ends of an edge can
     work it out by themselves. mu_i is the ridge, at least a hundredth of L_i."""
-    L = problem.smoothness.mean
-    mu = np.maximum(float(problem.loss.ridge), ASSUMED_RATIO * L)
-    return dual_weights(rho, KAPPA / (factor * np.sqrt(mu * L)), graph)
+    L = k.curvatures.mean
+    mu = np.maximum(k.curvatures.ridge, ASSUMED_RATIO * L)
+    return dual_weights(rho, KAPPA / (factor * np.sqrt(mu * L)), k)

@@ -1,20 +1,19 @@
 """Gradient tracking with any gradient estimator: S-DIGing, GT-SAGA, GT-SVRG, VR-DIGing."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from edgewise.backend.pytree import pytree
+from edgewise.gradients.contract import Estimator
 from edgewise.graph.mixing import laplacian, largest_eigenvalue
 from edgewise.methods.averaging import Averaging
+from edgewise.methods.contract import Messages, Weights
+from edgewise.methods.knowledge import Knowledge, Network
 from edgewise.problem.block import Block
-
-if TYPE_CHECKING:
-    from edgewise.graph.graph import Graph
-    from edgewise.problem.problem import Problem
 
 
 class TrackingState(NamedTuple):
@@ -47,35 +46,35 @@ class GradientTracking(Averaging):
     where messages are dear, nor with a penalty; saga-pd sends one and takes any.
     """
 
-    gradient: Any
+    gradient: Estimator
     eta: Any = "auto"
     mixing: Any = "metropolis"
 
     hears = ("mixing", "mixing")
-    takes_penalty = False
 
-    def prepare(self, problem: "Problem", graph: "Graph") -> tuple[Any, dict[str, Any]]:
-        ready, weights = super().prepare(problem, graph)
+    def prepare(self, k: Knowledge) -> tuple[Any, Weights]:
+        ready, weights = super().prepare(k)
         if isinstance(self.eta, str):
-            limit = stable(weights["mixing"], graph, problem)
+            whole = k.whole("GradientTracking's step goes by the mixing of all", "give a number")
+            limit = stable(weights["mixing"], whole)
             ready = replace(ready, eta=np.minimum(ready.eta, limit))
         return ready, weights
 
-    def init(self, p: Block, X: Array, duals: Any) -> tuple[Any, tuple[Array, ...]]:
+    def init(self, p: Block, X: Array, duals: Any) -> tuple[Any, Messages]:
         zero = jnp.zeros_like(X)
         return TrackingState(X, zero, zero, self.gradient.init(p, X)), (X, zero)
 
     def step(
-        self, p: Block, s: TrackingState, inbox: tuple[Array, ...], random_bits: Array
-    ) -> tuple[TrackingState, tuple[Array, ...]]:
+        self, p: Block, s: TrackingState, inbox: Messages, random_bits: Array
+    ) -> tuple[TrackingState, Messages]:
         G, memory = self.gradient(p, s.X, s.memory, random_bits)
         Y = s.Y + inbox[1] + (G - s.G)
         X = s.X + inbox[0] - self.eta * Y
         return TrackingState(X, Y, G, memory), (X, Y)
 
 
-def stable(weights: np.ndarray, graph: "Graph", problem: "Problem") -> float:
+def stable(weights: np.ndarray, network: Network) -> float:
     """Two thirds of (1 + lambda)^2 / (2 L), lambda the least eigenvalue of W: from there on exact
     tracking of squares of one curvature L swings and grows."""
-    low = 1 - largest_eigenvalue(laplacian(graph, weights))
-    return float((1 + low) ** 2 / (3 * problem.smoothness.mean.max()))
+    low = 1 - largest_eigenvalue(laplacian(network.graph, weights))
+    return float((1 + low) ** 2 / (3 * network.curvatures.mean.max()))

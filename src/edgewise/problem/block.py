@@ -12,9 +12,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from edgewise.problem.contract import Loss
 from edgewise.problem.passes import Part, fold
 from edgewise.problem.passes import match as match
 from edgewise.problem.rows import Rows
+from edgewise.problem.stacked_penalties import StackedPenalties
 
 
 class Links(NamedTuple):
@@ -74,8 +76,8 @@ class Block(NamedTuple):
     rows: Rows | Any
     labels: Any  # (N,)
     scale: Any  # (N,) weight of a sample's loss, or None: all one
-    loss: Any
-    penalty: Any
+    loss: Loss
+    penalty: StackedPenalties
     mask: Any  # (n,) one where ridge applies, or None: everywhere
     links: Any  # Links, or None where nobody speaks
 

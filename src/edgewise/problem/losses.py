@@ -9,7 +9,7 @@ paper's experiments, and never touches an intercept.
 
 from collections.abc import Callable
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,7 @@ from jax import Array
 
 from edgewise.backend.pytree import pytree
 from edgewise.errors import DataError, ProblemError, whole_number
+from edgewise.problem.contract import Labels, LinearLoss, SampleLoss
 
 
 def require_not_negative(owner: object, **numbers: Any) -> None:
@@ -58,7 +59,7 @@ def numbers(y: np.ndarray, kind: str) -> tuple[np.ndarray, None]:
 class Linear:
     """What the generalised linear losses share."""
 
-    linear: ClassVar[bool] = True
+    linear: ClassVar[Literal[True]] = True
     outputs: int = 1
     ridge: Any
 
@@ -106,7 +107,7 @@ class Logistic(Linear):
     def curvature(self) -> float:
         return 0.25
 
-    def encode(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    def encode(self, y: np.ndarray) -> Labels:
         return two_classes(y, "Logistic")
 
 
@@ -130,7 +131,7 @@ class Squared(Linear):
     def curvature(self) -> float:
         return 1.0
 
-    def encode(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    def encode(self, y: np.ndarray) -> Labels:
         return numbers(y, "Squared")
 
 
@@ -158,7 +159,7 @@ class Huber(Linear):
     def curvature(self) -> float:
         return 1.0
 
-    def encode(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    def encode(self, y: np.ndarray) -> Labels:
         return numbers(y, "Huber")
 
 
@@ -187,7 +188,7 @@ class SmoothedHinge(Linear):
     def curvature(self) -> float:
         return 1.0 / float(self.width)
 
-    def encode(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    def encode(self, y: np.ndarray) -> Labels:
         return two_classes(y, "SmoothedHinge")
 
 
@@ -209,7 +210,7 @@ class Multinomial(Linear):
     def curvature(self) -> float:
         return 0.5
 
-    def encode(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    def encode(self, y: np.ndarray) -> Labels:
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise DataError(f"all labels are {classes[0].item()!r}: Multinomial needs more")
@@ -230,7 +231,7 @@ class CustomLoss:
     smoothness: float | None = None
     size: int | None = None
     ridge: Any = 0.0
-    linear: ClassVar[bool] = False
+    linear: ClassVar[Literal[False]] = False
     outputs: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
@@ -244,5 +245,16 @@ class CustomLoss:
         if self.size is not None:
             whole_number("CustomLoss's size", self.size, 1, ProblemError)
 
-    def encode(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    def encode(self, y: np.ndarray) -> Labels:
         return numbers(y, "CustomLoss")
+
+
+# held to the contract by mypy
+LINEAR_LOSSES: tuple[type[LinearLoss], ...] = (
+    Logistic,
+    Squared,
+    Huber,
+    SmoothedHinge,
+    Multinomial,
+)
+SAMPLE_LOSSES: tuple[type[SampleLoss], ...] = (CustomLoss,)

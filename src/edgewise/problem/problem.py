@@ -16,9 +16,11 @@ from edgewise.data.stream import Stream
 from edgewise.errors import DataError, ProblemError
 from edgewise.problem import penalties
 from edgewise.problem.block import Block, Links
+from edgewise.problem.contract import Loss
 from edgewise.problem.rows import make_rows
 from edgewise.problem.sample_weights import Weights
 from edgewise.problem.smoothness import Smoothness
+from edgewise.problem.stacked_penalties import same, stack
 
 
 class Problem:
@@ -34,6 +36,8 @@ class Problem:
     sample_weight  one weight per sample, in the order of the data given to `split` (or of the
                    shards): means become weighted means
     intercept      a last coordinate (C of them with C classes), outside ridge and penalty
+    classes        all labels there are, where these shards may lack some of them; default: those
+                   that they have
 
     Nothing that was handed over may change afterwards: programs and optima are kept.
 
@@ -50,6 +54,7 @@ class Problem:
         weights: str = "node",
         sample_weight: Any = None,
         intercept: bool = False,
+        classes: Any = None,
     ) -> None:
         self.stream = shards if isinstance(shards, Stream) else None
         if self.stream is not None:
@@ -73,7 +78,9 @@ class Problem:
         self.intercept = bool(intercept)
         if isinstance(self.shards, FolderShards) and not manifest_suffices(self.shards, loss):
             self.shards = self.shards.whole
-        if isinstance(self.shards, Shards):
+        if classes is not None:
+            self.classes = loss.encode(np.asarray(classes))[1]
+        elif isinstance(self.shards, Shards):
             self.labels, self.classes = loss.encode(self.shards.y)
         else:
             known = self.shards.classes
@@ -81,7 +88,9 @@ class Problem:
         if hasattr(loss, "outputs") and loss.outputs != 1:
             assert self.classes is not None
             loss = replace(loss, outputs=len(self.classes))
-        self.loss = loss
+        self.loss: Loss = loss
+        if classes is not None and isinstance(self.shards, Shards):
+            self.labels = self.encode(self.shards.y)
         self._weights = Weights(weights, sample_weight, self.nodes, self.shards.samples)
         if isinstance(self.shards, Shards):
             self.scale = self._weights.factors(self.shards, self.ids)
@@ -93,7 +102,7 @@ class Problem:
         if isinstance(penalty, Iterable) and not hasattr(penalty, "prox"):
             self.penalty = [penalties.NoPenalty() if h is None else h for h in penalty]
         with jax.enable_x64(True):
-            self._stacked = penalties.stack(self.penalty, self.nodes, self.size, free=self.free)
+            self._stacked = stack(self.penalty, self.nodes, self.size, free=self.free)
             self._try_parts()
 
     @property
@@ -127,7 +136,7 @@ class Problem:
     @cached_property
     def same_penalty(self) -> bool:
         """Whether every node has the same h_i."""
-        return not isinstance(self.penalty, list | tuple) or penalties.same(self.penalty)
+        return not isinstance(self.penalty, list | tuple) or same(self.penalty)
 
     def encode(self, y: np.ndarray) -> np.ndarray:
         """Labels as numbers, by the classes that the problem was made with."""
@@ -135,7 +144,8 @@ class Problem:
             return np.asarray(self.loss.encode(y)[0])
         unknown = np.setdiff1d(y, self.classes)
         if len(unknown):
-            raise DataError(f"label {unknown[0]!r} is none of the classes {list(self.classes)}")
+            known = self.classes.tolist()
+            raise DataError(f"label {unknown[0].item()!r} is none of the classes {known}")
         return np.asarray(self.loss.encode(self.classes)[0])[np.searchsorted(self.classes, y)]
 
     @property
@@ -167,7 +177,7 @@ class Problem:
         if isinstance(self.penalty, list | tuple):
             made.penalty = [self.penalty[i] for i in here]
         with jax.enable_x64(True):
-            made._stacked = penalties.stack(made.penalty, made.nodes, made.size, free=made.free)
+            made._stacked = stack(made.penalty, made.nodes, made.size, free=made.free)
         return made
 
     def _try_parts(self) -> None:

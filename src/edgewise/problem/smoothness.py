@@ -1,6 +1,7 @@
 """How curved the losses are, from each node's own data: what every step rule starts from."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import scipy.sparse as sp
 
 from edgewise.backend.threads import BLAS, over
 from edgewise.data.shards import Matrix
+from edgewise.problem.contract import Curvatures
 
 if TYPE_CHECKING:
     from edgewise.problem.problem import Problem
@@ -73,14 +75,7 @@ class Smoothness:
         )
 
     def expected(self, batch: int) -> np.ndarray:
-        """(V,) expected smoothness of a batch drawn without replacement: from `sample` for one
-        sample to `mean` for all (Gower et al. 2019)."""
-        if batch == 1:
-            return self.sample
-        K = self.counts.astype(np.float64)
-        b = np.minimum(batch, K)
-        single = np.where(K > 1, (K - b) / (b * np.maximum(K - 1, 1)), 0.0)
-        return single * self.sample + (1 - single) * self.mean
+        return expected_smoothness(self, batch)
 
     def _top(self, i: int) -> float:
         problem, K = self._problem, int(self._problem.counts[i])
@@ -113,14 +108,14 @@ class Smoothness:
         else:
             before = X.indptr[own] - X.indptr[own.start]
         # each part makes a vector as long as a row: it should have as many numbers
-        cuts = stretches(before, max(PART_NUMBERS, X.shape[1]))
+        cuts = consecutive(before, max(PART_NUMBERS, X.shape[1]))
         rows = [slice(own.start + cut.start, own.start + cut.stop) for cut in cuts]
         return [(X[r], None if problem.scale is None else problem.scale[r]) for r in rows]
 
     def _groups(self) -> list[slice]:
         """Consecutive nodes, with GROUP_NUMBERS numbers at a time where one has not more alone."""
         shards = self._problem.shards
-        return stretches(shards.first * shards.features, GROUP_NUMBERS)
+        return consecutive(shards.first * shards.features, GROUP_NUMBERS)
 
     def _tops(self, nodes: slice) -> np.ndarray:
         """`_top` of each of these nodes: a product with all their data is one with a matrix whose
@@ -149,6 +144,8 @@ class Smoothness:
     @cached_property
     def _custom(self) -> np.ndarray:
         loss, problem = self._problem.loss, self._problem
+        assert not loss.linear
+        fn = loss.fn
         if loss.smoothness is not None:
             weights = 1.0 if problem.scale is None else problem.scale
             each = np.broadcast_to(
@@ -158,7 +155,7 @@ class Smoothness:
 
         def curve(x: jax.Array, v: jax.Array, d: jax.Array, y: jax.Array) -> jax.Array:
             def times(w: jax.Array) -> jax.Array:
-                return jax.jvp(lambda u: jax.grad(loss.fn)(u, d, y), (x,), (w,))[1]
+                return jax.jvp(lambda u: jax.grad(fn)(u, d, y), (x,), (w,))[1]
 
             for _ in range(POWER_ITERATIONS):
                 w = times(v)
@@ -191,7 +188,32 @@ class Smoothness:
         return at, points
 
 
-def stretches(before: np.ndarray, numbers: int) -> list[slice]:
+@dataclass(frozen=True, eq=False)
+class ReportedSmoothness:
+    """The same, of nodes that report it and keep their data."""
+
+    counts: np.ndarray
+    sample: np.ndarray
+    mean: np.ndarray
+    ridge: float
+    size: int
+
+    def expected(self, batch: int) -> np.ndarray:
+        return expected_smoothness(self, batch)
+
+
+def expected_smoothness(nodes: Curvatures, batch: int) -> np.ndarray:
+    """(k,) of a batch drawn without replacement: from `sample` for one sample to `mean` for all
+    (Gower et al. 2019)."""
+    if batch == 1:
+        return nodes.sample
+    K = nodes.counts.astype(np.float64)
+    b = np.minimum(batch, K)
+    single = np.where(K > 1, (K - b) / (b * np.maximum(K - 1, 1)), 0.0)
+    return single * nodes.sample + (1 - single) * nodes.mean
+
+
+def consecutive(before: np.ndarray, numbers: int) -> list[slice]:
     """Consecutive items, so many numbers at a time where one has not more alone; before[k] numbers
     lie before item k."""
     cuts = np.flatnonzero(np.diff(before // numbers)) + 1

@@ -5,26 +5,47 @@ them: until then the former ones count. Any number of ranks can go on from eithe
 """
 
 import hashlib
-import json
-import os
 import re
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
-from zipfile import BadZipFile
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from edgewise.engines.base import Communicator, Executor
+from edgewise.engines.faults import Faults
 from edgewise.errors import CheckpointError
-
-if TYPE_CHECKING:
-    from edgewise.running.run import Run
+from edgewise.graph.graph import Graph
+from edgewise.problem.problem import Problem
+from edgewise.running.checkpoint_file import CheckpointFile, write
+from edgewise.running.evaluator import Evaluator
 
 INTERVAL = 10.0  # seconds between two writes, at least
+
+
+class Resumable(Protocol):
+    """A run, as far as it is saved and gone on with."""
+
+    problem: Problem
+    graph: Graph
+    faults: Faults | None
+    executor: Executor
+    communicator: Communicator
+    evaluator: Evaluator
+    method: Any
+    dtype: Any
+    carry: Any
+    round: int
+    seconds: float
+    rows: list[list[float]]
+    apart: list[np.ndarray]
+
+    @property
+    def is_root(self) -> bool: ...
+
+    def view(self) -> tuple[Any, Any]: ...
 
 
 class Checkpointer:
@@ -34,29 +55,30 @@ class Checkpointer:
         self.path = None if path is None else Path(path)
         self.fingerprint, self.last = fingerprint, time.monotonic()
 
-    def maybe_save(self, run: "Run") -> None:
+    def maybe_save(self, run: Resumable) -> None:
         if self.path is None:
             return
-        due = run.simulator.speaks and time.monotonic() - self.last >= INTERVAL
-        if run.simulator.agree(int(due)):
+        due = run.is_root and time.monotonic() - self.last >= INTERVAL
+        if run.communicator.agree(int(due)):
             self.save(run)
 
-    def save(self, run: "Run") -> None:
+    def save(self, run: Resumable) -> None:
         if self.path is None:
             return
-        simulator, leaves = run.simulator, jax.tree.leaves(run.carry)
+        communicator, leaves = run.communicator, jax.tree.leaves(run.carry)
         arrays = {f"leaf{k}": np.asarray(a) for k, a in enumerate(leaves)}
         head = {"fingerprint": self.fingerprint, "round": run.round, "seconds": run.seconds}
-        story = {"rows": np.array(run.rows), "apart": np.array(run.apart)}
+        history = {"rows": np.array(run.rows), "apart": np.array(run.apart)}
         parts: list[Path] = []
-        if simulator.ranks > 1:
-            ranks = range(simulator.ranks)
+        if communicator.ranks > 1:
+            ranks = range(communicator.ranks)
             parts = [part_of(self.path, run.round, rank, len(ranks)) for rank in ranks]
-            write(parts[simulator.rank], {}, arrays | {"nodes": simulator.residents})
-            simulator.agree(0)  # all parts are there
+            nodes = np.asarray(run.executor.nodes).tolist()
+            write(parts[communicator.rank], {"nodes": nodes}, arrays)
+            communicator.agree(0)  # all parts are there
             head, arrays = head | {"parts": [part.name for part in parts]}, {}
-        if simulator.speaks:
-            write(self.path, head, story | arrays)
+        if run.is_root:
+            write(self.path, head, history | arrays)
             for old in set(self.path.parent.glob(f"{self.path.name}.*-of-*")) - set(parts):
                 old.unlink(missing_ok=True)
         self.last = time.monotonic()
@@ -66,41 +88,17 @@ def part_of(path: Path, round: int, rank: int, ranks: int) -> Path:
     return path.with_name(f"{path.name}.{round}.{rank}-of-{ranks}")
 
 
-def write(path: Path, head: dict[str, Any], arrays: dict[str, Any]) -> None:
-    with replacing(path) as file:
-        np.savez(file, head=np.array(json.dumps(head)), **arrays)
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write to, which is there under its name when it is whole and on the disk."""
-    part = path.with_name(path.name + ".part")
-    part.parent.mkdir(parents=True, exist_ok=True)
-    with part.open("wb", buffering=1 << 17) as file:  # few calls for many arrays
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
-    if os.name == "posix":  # the name too must be on the disk before anybody is told
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
-
-def load(path: str | Path, run: "Run", fingerprint: str) -> None:
+def load(path: str | Path, run: Resumable, fingerprint: str) -> None:
     """Put the run where the checkpoint left it."""
     path = Path(path)
     try:
-        with np.load(path, allow_pickle=False) as file:
-            head = json.loads(str(file["head"]))
-            rows, apart = file["rows"].tolist(), list(file["apart"])
+        with CheckpointFile(path) as file:
+            head, rows, apart = file.head, file["rows"].tolist(), list(file["apart"])
         same = head["fingerprint"] == fingerprint
         if same:
             files = [path.with_name(name) for name in head.get("parts", [path.name])]
             carry = read_carry(files, run)
-    except (OSError, ValueError, KeyError, IndexError, EOFError, BadZipFile) as problem:
+    except (OSError, ValueError, KeyError, IndexError, TypeError) as problem:
         raise CheckpointError(
             f"{path} is no readable checkpoint ({problem}): delete it to start anew"
         ) from problem
@@ -113,14 +111,14 @@ def load(path: str | Path, run: "Run", fingerprint: str) -> None:
     run.round, run.seconds, run.rows, run.apart = head["round"], head["seconds"], rows, apart
 
 
-def read_carry(files: list[Path], run: "Run") -> Any:
+def read_carry(files: list[Path], run: Resumable) -> Any:
     """A carry of the run's own nodes, from files that hold some nodes each."""
-    own, every = run.simulator.residents, np.arange(run.graph.nodes)
+    own, every = run.executor.nodes, np.arange(run.graph.nodes)
     paths, tree = jax.tree_util.tree_flatten_with_path(run.carry)
     leaves = [np.array(a) for _, a in paths]
     for name in files:
-        with np.load(name, allow_pickle=False) as file:
-            nodes = file["nodes"] if "nodes" in file.files else every
+        with CheckpointFile(name) as file:
+            nodes = np.array(file.head.get("nodes", every))
             if own is None or len(nodes) == len(own) == len(every):
                 leaves = [file[f"leaf{k}"] for k in range(len(leaves))]
                 continue
@@ -133,11 +131,11 @@ def read_carry(files: list[Path], run: "Run") -> Any:
                     leaves[k] = theirs
                     continue
                 sizes = rows_per_node(path, len(theirs), nodes, run)
-                leaves[k][stretches(own, sizes, wanted)] = theirs[stretches(nodes, sizes, wanted)]
+                leaves[k][rows_of(own, sizes, wanted)] = theirs[rows_of(nodes, sizes, wanted)]
     return jax.tree.unflatten(tree, [jnp.array(a, copy=True) for a in leaves])
 
 
-def rows_per_node(path: Any, length: int, nodes: np.ndarray, run: "Run") -> np.ndarray:
+def rows_per_node(path: Any, length: int, nodes: np.ndarray, run: Resumable) -> np.ndarray:
     """(V,) rows that a node has of an array: one; or, in an estimator's memory, one per sample; or
     one per edge. Where two of these agree in number they agree node by node, as none is zero."""
     if length == len(nodes):
@@ -146,7 +144,7 @@ def rows_per_node(path: Any, length: int, nodes: np.ndarray, run: "Run") -> np.n
     return run.problem.counts if memory else run.graph.degrees
 
 
-def stretches(nodes: np.ndarray, sizes: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+def rows_of(nodes: np.ndarray, sizes: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     """Rows of the wanted nodes, in an array that has each node's rows one after another."""
     ends = np.cumsum(sizes[nodes])
     at = np.searchsorted(nodes, wanted)
@@ -171,24 +169,24 @@ def require_writable(path: str | Path) -> None:
         ) from problem
 
 
-def fingerprint(run: "Run") -> str:
+def fingerprint(run: Resumable) -> str:
     """A digest of everything that decides how the run goes on: the method and the network, where
     it starts, and, for data, loss and penalty, what they say at a probe point, to seven digits."""
-    digest, simulator = hashlib.sha256(), run.simulator
-    leaves, tree = jax.tree.flatten((run.method, simulator.weights))
+    digest, executor = hashlib.sha256(), run.executor
+    leaves, tree = jax.tree.flatten((run.method, executor.weights))
     digest.update(re.sub(r" at 0x[0-9a-f]+", "", str(tree)).encode())
-    block = run.gauge.block
+    block = run.evaluator.block
     ids = np.asarray(block.ids)
     drawn = [np.random.default_rng(i).standard_normal((2, run.problem.size)) for i in ids]
     probe, other = jnp.asarray(np.stack(drawn, 1))
     moved = block.penalty.prox(probe, jnp.ones((len(ids), 1)))
-    models, duals = (jnp.asarray(a, jnp.float64) for a in simulator.view(run.carry))
+    models, duals = (jnp.asarray(a, jnp.float64) for a in run.view())
     said = [block.values(probe), block.penalty.value(moved)]
     said += [(a * other).sum(1) for a in (moved, models, duals)]
-    rounded = np.char.mod("%.6e", simulator.of_all(np.stack(said, 1)))
-    known = (jax.random.key_data(simulator.seed), run.graph.edges, run.problem.counts, rounded)
+    rounded = np.char.mod("%.6e", run.communicator.gather(np.stack(said, 1)))
+    known = (jax.random.key_data(executor.seed), run.graph.edges, run.problem.counts, rounded)
     for part in (*leaves, *known):
         digest.update(np.ascontiguousarray(part).tobytes())
-    layout = "" if simulator.residents is not None else jax.tree.map(jnp.shape, run.carry)
+    layout = "" if executor.nodes is not None else jax.tree.map(jnp.shape, run.carry)
     digest.update(f"{run.dtype} {run.problem.loss.outputs} {run.faults} {layout}".encode())
     return digest.hexdigest()

@@ -37,8 +37,7 @@ def check(
         )
     graph.require_connected()
     chosen = make(method)
-    require_method(chosen)
-    if problem.penalised and not getattr(chosen, "takes_penalty", True):
+    if problem.penalised and not chosen.takes_penalty:
         name = type(chosen).__name__
         raise MethodError(
             f"{name} cannot handle a penalty: use saga-pd or pg-extra, or leave it out"
@@ -61,20 +60,6 @@ def check(
         problem.size,
     ):
         raise ProblemError("this reference belongs to another problem: leave it out")
-
-
-def require_method(method: Any) -> None:
-    if isinstance(method, type):
-        raise MethodError(f"{method.__name__} is a class: give an object, {method.__name__}(...)")
-    if hasattr(method, "auto_step"):
-        name = type(method).__name__
-        raise MethodError(f"{name} is an estimator, no method: use PrimalDual({name}(...))")
-    for part in ("prepare", "init", "hears", "phases", "random_draws", "answer", "duals"):
-        if not hasattr(method, part):
-            raise MethodError(
-                f"{method!r} is no method, it has no {part!r}: use a name from "
-                "edgewise.list_methods(), or see docs/adding-a-method.md"
-            )
 
 
 def precision(dtype: Any) -> Any:

@@ -1,60 +1,86 @@
 """Which optimum a run is measured against, and what at."""
 
 from functools import cached_property
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from edgewise.centralised.reference import Reference, reference
+from edgewise.engines.base import Communicator, OneProcess
 from edgewise.engines.faults import Faults, induced
 from edgewise.graph.graph import Graph
+from edgewise.problem.block import Block
+from edgewise.problem.contract import Curvatures
 from edgewise.problem.problem import Problem
-from edgewise.running.measures import Sight, Target, measure_whole, target_of
+from edgewise.running.measures import (
+    NetworkView,
+    Target,
+    measure,
+    measure_whole,
+    target_of,
+)
 
 
-class Gauge:
-    """Measures the nodes of a problem on a graph."""
+class Evaluator:
+    """Measures the nodes of a problem on a graph; `block` has the samples of those that are here,
+    the communicator adds up over processes."""
 
-    def __init__(self, problem: Problem, graph: Graph, rows: Any = None) -> None:
-        self.problem, self.graph = problem, graph
-        self.block = problem.block(None, np.float64, rows)
+    def __init__(
+        self,
+        problem: Problem,
+        graph: Graph,
+        block: Block,
+        communicator: Communicator,
+        curvatures: Curvatures,
+    ) -> None:
+        self.problem, self.graph, self.block = problem, graph, block
+        self.communicator, self.curvatures = communicator, curvatures  # of all nodes
         self.target: Target | None = None
 
-    def aim(self, star: Reference | None) -> None:
-        self.target = None if star is None else target_of(star)
+    def set_target(self, star: Reference | None) -> None:
+        self.target = None
+        if star is not None:
+            target, own = target_of(star), self.communicator.own
+            gradients, subgradients = own(target.gradients), own(target.subgradients)
+            self.target = target._replace(gradients=gradients, subgradients=subgradients)
 
-    def read(self, X: Array, duals: Array, round: int) -> dict[str, Array]:
-        """What a trace says of models (V, n) and duals after so many rounds."""
-        return measure_whole(
-            self.block, X, None, duals, self.target, self.sight, self.problem.same_penalty
-        )
+    def evaluate(self, X: Array, duals: Array, round: int) -> dict[str, Array]:
+        """What a trace says of models (v, n) and duals after so many rounds."""
+        far = self.communicator.remote_models(X)
+        known = self.block, X, far, duals, self.target, self.network, self.problem.same_penalty
+        if self.communicator.distributed:
+            return measure(*known, self.communicator.total)
+        found: dict[str, Array] = measure_whole(*known)
+        return found
 
     @cached_property
-    def sight(self) -> Sight:
-        i, j = map(
-            jnp.asarray, self.graph.edges.T if len(self.graph.edges) else np.zeros((2, 0), int)
-        )
-        L = jnp.asarray(self.problem.smoothness.sample)
-        return Sight(i, j, jnp.ones(()), L, L.sum(), jnp.asarray(float(len(L))))
+    def network(self) -> NetworkView:
+        i, j, share = self.communicator.edges(self.graph)
+        L = jnp.asarray(self.curvatures.sample)
+        numbers = share, self.communicator.own(L), L.sum(), float(len(L))
+        return NetworkView(*map(jnp.asarray, (i, j, *numbers)))
 
 
-class ShiftingGauge(Gauge):
+class PresentEvaluator(Evaluator):
     """Measures those present: after a round, those who took part in it."""
 
-    def __init__(self, whole: Gauge, faults: Faults, aims: bool) -> None:
-        self.problem, self.graph, self.block = whole.problem, whole.graph, whole.block
-        self.faults, self.aims = faults, aims
-        self.parts: dict[bytes, Gauge] = {}
-        if whole.target is not None or not aims:
+    def __init__(self, whole: Evaluator, faults: Faults, has_target: bool) -> None:
+        known = whole.problem, whole.graph, whole.block, whole.communicator, whole.curvatures
+        super().__init__(*known)
+        self.faults, self.has_target = faults, has_target
+        self.parts: dict[bytes, Evaluator] = {}
+        if whole.target is not None or not has_target:
             self.parts[np.ones(whole.problem.nodes, bool).tobytes()] = whole
 
-    def read(self, X: Array, duals: Array, round: int) -> dict[str, Array]:
+    def evaluate(self, X: Array, duals: Array, round: int) -> dict[str, Array]:
         present = self.faults.present(self.problem.nodes, max(round - 1, 0))
         here = np.flatnonzero(present)
         if present.tobytes() not in self.parts:
-            part = Gauge(self.problem.only(here), induced(self.graph, here))
-            part.aim(reference(part.problem) if self.aims else None)
+            problem = self.problem.only(here)
+            block = problem.block(None, np.float64)
+            graph = induced(self.graph, here)
+            part = Evaluator(problem, graph, block, OneProcess(), problem.smoothness)
+            part.set_target(reference(problem) if self.has_target else None)
             self.parts[present.tobytes()] = part
-        return self.parts[present.tobytes()].read(X[here], duals[here], round)
+        return self.parts[present.tobytes()].evaluate(X[here], duals[here], round)

@@ -28,7 +28,7 @@ def target_of(star: Any) -> Target:
     return Target(*map(jnp.asarray, (star.x, star.gradients, star.subgradients, star.objective)))
 
 
-class Sight(NamedTuple):
+class NetworkView(NamedTuple):
     """What a block of nodes sees of the network, for the disagreement over its edges."""
 
     i: Any  # (e,) a node of the block
@@ -49,7 +49,7 @@ def measure(
     far: Array | None,
     duals: Array,
     target: Target | None,
-    sight: Sight,
+    network: NetworkView,
     same_penalty: bool,
     total: Callable[[Any], Any] = as_they_are,
 ) -> dict[str, Array]:
@@ -59,9 +59,9 @@ def measure(
     the models of neighbours elsewhere.
     """
     first = total(models_and_duals(X, duals))
-    center, level = first["models"] / sight.nodes, first["duals"] / sight.nodes
-    sums = total(deviations(p, X, far, duals, target, sight, center, level, same_penalty))
-    return figures(p, sums, target, sight, center, same_penalty)
+    center, level = first["models"] / network.nodes, first["duals"] / network.nodes
+    sums = total(deviations(p, X, far, duals, target, network, center, level, same_penalty))
+    return figures(p, sums, target, network, center, same_penalty)
 
 
 measure_whole = jax.jit(partial(measure, total=as_they_are), static_argnames="same_penalty")
@@ -85,7 +85,7 @@ def deviations(
     far: Array | None,
     duals: Array,
     target: Target | None,
-    sight: Sight,
+    network: NetworkView,
     center: Array,
     level: Array,
     same_penalty: bool,
@@ -94,13 +94,13 @@ def deviations(
     every = X if far is None else jnp.concatenate([X, far])
     sums = {
         "spread": ((X - center) ** 2).sum(),
-        "edges": sight.share * ((every[sight.i] - every[sight.j]) ** 2).sum(),
+        "edges": network.share * ((every[network.i] - every[network.j]) ** 2).sum(),
     }
     if same_penalty:  # of the centre: it is as good as any
         everywhere = jnp.broadcast_to(center, X.shape)
         sums["gradient"] = (p.full(everywhere) + p.ridge(everywhere)).sum(0)
     else:  # of every node by itself, with its duals, which must add up to zero
-        sums["own"] = (own_gap(p, X, duals - level, 1 / sight.smoothness[:, None]) ** 2).sum()
+        sums["own"] = (own_gap(p, X, duals - level, 1 / network.smoothness[:, None]) ** 2).sum()
     if target is not None:
         sums["objective"] = (p.values(X) + p.penalty.value(X)).sum()
         sums["bregman"] = bregman(p, X, target)
@@ -112,32 +112,33 @@ def figures(
     p: Block,
     sums: dict[str, Array],
     target: Target | None,
-    sight: Sight,
+    network: NetworkView,
     center: Array,
     same_penalty: bool,
 ) -> dict[str, Array]:
     """What a trace says, from sums over all nodes."""
     if same_penalty:
-        own = whole_residual(p, center, sums["gradient"], sight)
+        own = whole_residual(p, center, sums["gradient"], network)
     else:
         own = jnp.sqrt(sums["own"])
     # the disagreement over edges, in the units of a gradient
-    pull = sight.sum_smoothness / sight.nodes * jnp.sqrt(sums["edges"])
+    pull = network.sum_smoothness / network.nodes * jnp.sqrt(sums["edges"])
     missing = jnp.full((), jnp.nan)
     return {
         "objective_gap": missing if target is None else sums["objective"] - target.objective,
         "bregman": missing if target is None else sums["bregman"],
-        "consensus": jnp.sqrt(sums["spread"] / sight.nodes),
+        "consensus": jnp.sqrt(sums["spread"] / network.nodes),
         "residual": jnp.hypot(own, pull),
+        "objective": missing if target is None else sums["objective"],
     }
 
 
-def whole_residual(p: Block, x: Array, gradient: Array, sight: Sight) -> Array:
+def whole_residual(p: Block, x: Array, gradient: Array, network: NetworkView) -> Array:
     """|x - prox_{t h}(x - t grad F(x))| / t for F = sum_i f_i, h = sum_i h_i, t = 1 / sum_i L_i."""
-    t = 1 / sight.sum_smoothness
-    v = sight.smoothness.shape[0]
+    t = 1 / network.sum_smoothness
+    v = network.smoothness.shape[0]
     moved = p.penalty.prox(
-        jnp.broadcast_to(x - t * gradient, (v, x.shape[0])), jnp.full((v, 1), t * sight.nodes)
+        jnp.broadcast_to(x - t * gradient, (v, x.shape[0])), jnp.full((v, 1), t * network.nodes)
     )[0]
     return jnp.linalg.norm(x - moved) / t
 
@@ -154,7 +155,8 @@ def divergences(p: Block, X: Array, target: Target) -> Array:
     """(V,) D_{f_i}(x_i, x*), sample by sample, so that no large terms cancel."""
     apart = X - target.x
     ridge = 0.5 * (apart * p.ridge(apart)).sum(1)
-    if not p.loss.linear:
+    loss = p.loss
+    if not loss.linear:
         star = jnp.broadcast_to(target.x, X.shape)
         data = target.gradients - p.ridge(star)
         change = p.values(X) - p.values(star) - 0.5 * (X * p.ridge(X) - star * p.ridge(star)).sum(1)
@@ -163,6 +165,6 @@ def divergences(p: Block, X: Array, target: Target) -> Array:
     def each(part: Part, models: Array) -> Array:
         star = jnp.broadcast_to(target.x, models.shape)
         at, y = part.margins(p, star), part.y
-        return part.weighed(p.loss.divergence(part.margins(p, models), y, at))
+        return part.weighed(loss.divergence(part.margins(p, models), y, at))
 
     return p.node_means(X, each) + ridge

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from edgewise.graph.graph import Graph
+from edgewise.methods.contract import Method
 from edgewise.running.trace import Trace
 
 
@@ -20,18 +21,18 @@ class Result:
     converged: bool
     message: str
     duals: np.ndarray = field(repr=False)  # (V, n) each node's sum of duals: `solve(duals=...)`
-    method: Any = field(repr=False)  # with the steps that were used
+    method: Method = field(repr=False)  # with the steps that were used
     apart: np.ndarray = field(repr=False)  # (T, V) distance of each node from the mean, by row
     graph: Graph = field(repr=False)
 
     def plot(self, path: str | Path | None = None) -> Any:
         """The nodes on their graph, and how they came to agree; saved where `path` says."""
-        from edgewise.plotting.plots import plot_result
+        from edgewise.plotting.runs import plot_result
 
         return plot_result(self, path)
 
     def animate(self, path: str | Path, frames: int = 60) -> Path:
         """The nodes' disagreement over the graph as it shrinks, as .gif or .html."""
-        from edgewise.plotting.plots import animate_result
+        from edgewise.plotting.runs import animate_result
 
         return animate_result(self, Path(path), frames)

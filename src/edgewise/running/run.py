@@ -10,54 +10,72 @@ import jax.numpy as jnp
 import numpy as np
 
 from edgewise.centralised.reference import Reference
+from edgewise.engines.base import Engine, Executor
 from edgewise.engines.faults import Faults
-from edgewise.engines.simulator import Simulator
+from edgewise.engines.simulator import describe
 from edgewise.errors import DivergenceWarning
 from edgewise.graph.graph import Graph
 from edgewise.problem.problem import Problem
 from edgewise.running import checkpoint as saved
-from edgewise.running.evaluator import ShiftingGauge
+from edgewise.running.evaluator import Evaluator, PresentEvaluator
 from edgewise.running.progress import Progress
 from edgewise.running.result import Result
 from edgewise.running.starting_point import starting_duals, starting_models
 from edgewise.running.trace import COLUMNS, Trace
+from edgewise.running.trajectory import Trajectory
 
 CONVERGED = 1e-6  # the residual that counts as converged where no tol was given
 LOOKS = 10  # rows of a trace from which a residual that did not fall is worth a word
 RUNAWAY = 1e8  # growth of the residual that counts as divergence
 
 
-class Run:
+class Run(Trajectory[Executor]):
     """The state of one run, and how to advance, measure and save it."""
 
     def __init__(
         self,
         problem: Problem,
         graph: Graph,
-        simulator: Simulator,
-        X0: Any,
-        duals: Any,
+        engine: Engine,
+        X0: Any = None,
+        duals: Any = None,
         faults: Faults | None = None,
     ) -> None:
-        self.problem, self.graph, self.simulator, self.faults = problem, graph, simulator, faults
-        self.method, self.dtype = simulator.method, simulator.dtype
-        X, D = self.starting_models(X0), starting_duals(duals, problem)
-        self.carry = simulator.start(X, D)
-        self.gauge = simulator.gauge()
-        self.round, self.seconds = 0, simulator.starting_seconds
+        self.problem, self.graph, self.faults = problem, graph, faults
+        executor, self.communicator = engine
+        super().__init__(executor)
+        self.method, self.dtype = executor.method, executor.dtype
+        self.start(self.starting_models(X0), starting_duals(duals, problem))
+        curvatures = executor.knowledge.curvatures
+        self.evaluator = Evaluator(
+            problem, graph, executor.evaluation_block(), self.communicator, curvatures
+        )
         self.rows: list[list[float]] = []
         self.apart: list[np.ndarray] = []
 
-    def aim(self, star: Reference | None) -> None:
+    def set_target(self, star: Reference | None) -> None:
         """Measure against this optimum from now on; of those present, where nodes come and go."""
-        self.gauge.aim(star)
+        self.evaluator.set_target(star)
         if self.faults is not None and len(self.faults.changes) > 1:
-            self.gauge = ShiftingGauge(self.gauge, self.faults, star is not None)
+            self.evaluator = PresentEvaluator(self.evaluator, self.faults, star is not None)
 
     def starting_models(self, X0: Any) -> np.ndarray:
+        """(v, n) of the nodes here."""
         if X0 is None:
-            return self.simulator.origin()
-        return self.simulator.own(starting_models(X0, self.problem, self.dtype))
+            return self.executor.origin()
+        own: np.ndarray = self.communicator.own(starting_models(X0, self.problem, self.dtype))
+        return own
+
+    @property
+    def is_root(self) -> bool:
+        """Whether this process tells the user, and writes files."""
+        return self.communicator.rank == 0
+
+    def present(self) -> np.ndarray:
+        """(V,) who took part in the last round."""
+        if self.faults is None:
+            return np.ones(self.graph.nodes, bool)
+        return self.faults.present(self.graph.nodes, max(self.round - 1, 0))
 
     def to_end(
         self,
@@ -70,23 +88,23 @@ class Run:
         stop: threading.Event,
         callback: Callable[[Mapping[str, float]], Any] | None = None,
     ) -> Result:
-        self.simulator.foresee(self.carry, min(record_every, rounds))
+        self.executor.compile_ahead(self.carry, min(record_every, rounds))
         mark = saved.fingerprint(self) if checkpoint is not None else ""
         enough = False
-        if checkpoint is not None and self.simulator.agree(int(Path(checkpoint).exists())):
+        if checkpoint is not None and self.communicator.agree(int(Path(checkpoint).exists())):
             saved.load(checkpoint, self, mark)
         else:
             enough = self.record(callback)
-        keeper = saved.Checkpointer(checkpoint, mark)
+        checkpointer = saved.Checkpointer(checkpoint, mark)
         while True:
             bar.update(self.round, self.last("residual"))
             reason = self.why_stop(rounds, tol, oracle_budget, stop.is_set(), enough)
             if reason:
-                keeper.save(self)
+                checkpointer.save(self)
                 return self.result(reason, tol)
             self.advance(min(record_every, rounds - self.round))
             enough = self.record(callback)
-            keeper.maybe_save(self)
+            checkpointer.maybe_save(self)
 
     def why_stop(
         self,
@@ -106,41 +124,33 @@ class Run:
             "diverged": self.diverged(),
         }
         reasons = ["", *true]
-        return reasons[self.simulator.agree(max(reasons.index(r) * true[r] for r in true))]
+        return reasons[self.communicator.agree(max(reasons.index(r) * true[r] for r in true))]
 
     def last(self, column: str) -> float:
         return self.rows[-1][COLUMNS.index(column)]
 
-    def advance(self, rounds: int) -> None:
-        """At least so many rounds: a step of several phases is taken whole."""
-        phases = len(self.method.phases)
-        rounds = -(-rounds // phases) * phases
-        self.carry, spent = self.simulator.advance(self.carry, self.round, rounds)
-        self.round, self.seconds = self.round + rounds, self.seconds + spent
-
     def record(self, callback: Callable[[Mapping[str, float]], Any] | None = None) -> bool:
         """One more row; whether the callback, told of it, has had enough."""
-        simulator = self.simulator
-        X, duals = (a.astype(np.float64) for a in simulator.view(self.carry))
-        report = self.gauge.read(X, duals, self.round)
-        vectors = simulator.sent(self.carry, self.round) * len(self.method.hears)
-        memory = self.carry[0].memory
-        values = getattr(memory, "evaluations", 0 * memory.calls)
+        communicator = self.communicator
+        X, duals = (a.astype(np.float64) for a in self.view())
+        report = self.evaluator.evaluate(X, duals, self.round)
+        counts = self.counts()
+        vectors = counts.messages * len(self.method.hears)
         row = {
             "rounds": self.round,
-            "oracle_calls": float(simulator.per_node(memory.calls).mean()),
+            "oracle_calls": float(communicator.gather(counts.oracle_calls).mean()),
             "vectors_sent": vectors,
-            "bytes_sent": vectors * simulator.message_bytes,
-            "seconds": simulator.slowest(self.seconds),
-            "function_values": float(simulator.per_node(values).mean()),
+            "bytes_sent": vectors * self.executor.message_bytes,
+            "seconds": communicator.slowest(self.seconds),
+            "function_values": float(communicator.gather(counts.function_values).mean()),
             **{k: float(a) for k, a in report.items()},
         }
         self.rows.append([row[c] for c in COLUMNS])
-        here = simulator.present(self.round)
+        here = self.present()
         models = np.asarray(X)
-        distance = np.linalg.norm(models - simulator.mean(models, here), axis=1)
-        self.apart.append(np.where(here, simulator.of_all(distance), np.nan))
-        if callback is None or not simulator.speaks:
+        distance = np.linalg.norm(models - communicator.mean(models, here), axis=1)
+        self.apart.append(np.where(here, communicator.gather(distance), np.nan))
+        if callback is None or not self.is_root:
             return False
         return callback({c: row[c] for c in COLUMNS}) is True
 
@@ -151,10 +161,9 @@ class Run:
             return True
         if last <= RUNAWAY * self.rows[0][residual]:
             return False
-        plain = jnp.asarray(
-            self.starting_models(None), np.float64
-        )  # the run began near the optimum
-        report = self.gauge.read(plain, jnp.zeros_like(plain), self.round)
+        # the run began near the optimum
+        plain = jnp.asarray(self.starting_models(None), np.float64)
+        report = self.evaluator.evaluate(plain, jnp.zeros_like(plain), self.round)
         return last > RUNAWAY * float(report["residual"])
 
     def doubt(self, residual: float) -> str:
@@ -162,16 +171,20 @@ class Run:
         start = self.rows[0][COLUMNS.index("residual")]
         if residual < start or len(self.rows) < LOOKS:
             return ""
-        shorter = float(np.min(self.simulator.eta)) / 4
+        shorter = float(np.min(self.executor.eta)) / 4
         return f", no less than at the start: the step may be too long, try eta={shorter:.3g}"
 
     def result(self, reason: str, tol: float | None) -> Result:
-        X, duals = (np.asarray(a, np.float64) for a in self.simulator.view(self.carry))
-        x = self.simulator.mean(X, self.simulator.present(self.round))
-        X, duals = map(self.simulator.gathered, (X, duals))
+        X, duals = (np.asarray(a, np.float64) for a in self.view())
+        x = self.communicator.mean(X, self.present())
+        X, duals = map(self.communicator.gather_at_root, (X, duals))
         trace = Trace(
             dict(zip(COLUMNS, np.array(self.rows).T, strict=True)),
-            {"method": self.simulator.name, "nodes": self.problem.nodes, "size": self.problem.size},
+            {
+                "method": describe(self.method),
+                "nodes": self.problem.nodes,
+                "size": self.problem.size,
+            },
         )
         residual = float(trace["residual"][-1])
         goal = CONVERGED if tol is None else tol
@@ -184,9 +197,9 @@ class Run:
             "callback": f"stopped by the callback after {self.round} rounds, "
             f"residual {residual:.2e}",
             "diverged": f"diverged by round {self.round}: the step is too long, "
-            f'try eta={float(np.min(self.simulator.eta)) / 4:.3g}, or "auto"',
+            f'try eta={float(np.min(self.executor.eta)) / 4:.3g}, or "auto"',
         }[reason]
-        if reason == "diverged" and self.simulator.speaks:
+        if reason == "diverged" and self.is_root:
             warnings.warn(how, DivergenceWarning, stacklevel=4)
         done, apart = bool(residual <= goal), np.array(self.apart)
         return Result(x, X, trace, done, how, duals, self.method, apart, self.graph)

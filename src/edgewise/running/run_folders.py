@@ -6,13 +6,12 @@ trace.npz, .csv every recorded round
 model.npz       x, X, duals, and the classes where there are some
 model.json      the model as scikit-learn has it: `load_model(folder)`
 plot.png        the peers and how they came to agree
-checkpoint.npz  the state, to go on from
+checkpoint.bin  the state, to go on from
 log.txt         what was said, and when
 """
 
 import json
 import time
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,14 +19,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgewise.errors import InputError
+from edgewise.fileio import read_toml, replacing, write_json, write_text
 from edgewise.graph.graph import Graph
-from edgewise.plotting.pictures import mean_labels, picture
+from edgewise.plotting.runs import plot_peers
 from edgewise.problem.losses import Huber, Logistic, Multinomial, SmoothedHinge, Squared
 from edgewise.problem.problem import Problem
 from edgewise.running.result import Result
 from edgewise.running.trace import Trace
 
-CONFIG, RESULT, MODEL, CHECKPOINT = "run.toml", "result.json", "model.json", "checkpoint.npz"
+CONFIG, RESULT, MODEL, CHECKPOINT = "run.toml", "result.json", "model.json", "checkpoint.bin"
 ESTIMATORS = {
     Logistic: "LogisticRegression",
     Multinomial: "LogisticRegression",
@@ -83,13 +83,32 @@ def save_result(
     arrays = {"x": result.x, "X": result.X, "duals": result.duals}
     if problem.classes is not None:
         arrays["classes"] = np.asarray(problem.classes)
-    np.savez(folder / "model.npz", **arrays)  # type: ignore[arg-type]
+    with replacing(folder / "model.npz") as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]
     if type(problem.loss) in ESTIMATORS:
         model = as_estimator(problem, result.x) | {"preprocessing": dict(preprocessing or {})}
-        (folder / MODEL).write_text(json.dumps(model) + "\n")
+        write_text(folder / MODEL, json.dumps(model) + "\n")
     write_json(folder / RESULT, summary)
     labels = mean_labels(problem) if labels is None else labels
-    picture(problem, graph, result.trace, folder / "plot.png", f"by {summary['method']}", labels)
+    plot_peers(
+        graph,
+        result.trace,
+        folder / "plot.png",
+        counts=problem.counts,
+        labels=labels,
+        called=f"share of {problem.classes[1]!s}" if two_classes(problem) else "mean label",
+        title=f"one model, by {summary['method']}",
+    )
+
+
+def mean_labels(problem: Problem) -> np.ndarray:
+    """(V,) of each node; of two classes the second's share."""
+    own = [problem.labels[problem.own(i)] for i in range(problem.nodes)]
+    return np.array([np.mean(y > 0) if two_classes(problem) else np.mean(y) for y in own])
+
+
+def two_classes(problem: Problem) -> bool:
+    return problem.classes is not None and problem.loss.outputs == 1
 
 
 def load_run(folder: str | Path) -> Saved:
@@ -116,10 +135,6 @@ def load_arrays(folder: str | Path) -> dict[str, np.ndarray]:
         ) from None
 
 
-def write_json(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, indent=1, allow_nan=False) + "\n")
-
-
 # --- configurations -------------------------------------------------------------------------------
 
 
@@ -128,31 +143,6 @@ def read_config(folder: str | Path) -> dict[str, Any]:
     if not path.exists():
         raise InputError(f"{folder} is no run, it has no {CONFIG}: give a folder that a run wrote")
     return {"command": "solve"} | read_toml(path)
-
-
-def read_toml(path: str | Path) -> dict[str, Any]:
-    try:
-        with Path(path).open("rb") as file:
-            return tomllib.load(file)
-    except FileNotFoundError:
-        raise InputError(f"there is no file {path}: give a TOML file with options") from None
-    except (OSError, ValueError) as problem:
-        raise InputError(f"{path} is no TOML file ({problem})") from None
-
-
-def write_toml(path: Path, values: Mapping[str, Any]) -> None:
-    """Texts, numbers, truths, and lists of them."""
-    path.write_text("".join(f"{key} = {toml(value)}\n" for key, value in values.items()))
-
-
-def toml(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(toml, value)) + "]"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):  # JSON's escapes are TOML's, but for this one
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return repr(value)
 
 
 # --- models ---------------------------------------------------------------------------------------
@@ -171,12 +161,12 @@ def as_estimator(problem: Problem, x: np.ndarray) -> dict[str, Any]:
     W, b = weights_of(problem, x)
     if len(W) == 2:  # scikit-learn has one row for two classes
         W, b = W[1:] - W[:1], b[1:] - b[:1]
-    parts: dict[str, Any] = {"coef_": W.tolist(), "intercept_": b.tolist()}
+    fitted: dict[str, Any] = {"coef_": W.tolist(), "intercept_": b.tolist()}
     if problem.classes is None:
-        parts = {"coef_": W[0].tolist(), "intercept_": float(b[0])}
+        fitted = {"coef_": W[0].tolist(), "intercept_": float(b[0])}
     else:
-        parts["classes_"] = np.asarray(problem.classes).tolist()
-    return {"format": "edgewise-model", "version": 1, "estimator": name, **parts}
+        fitted["classes_"] = np.asarray(problem.classes).tolist()
+    return {"format": "edgewise-model", "version": 1, "estimator": name, **fitted}
 
 
 def load_model(path: str | Path) -> Any:
@@ -193,16 +183,16 @@ def load_model(path: str | Path) -> Any:
     path = Path(path)
     path = path / MODEL if path.is_dir() else path
     try:
-        said = json.loads(path.read_text())
+        saved = json.loads(path.read_text())
         kinds = {k.__name__: k for k in (LinearRegression, LogisticRegression, LinearSVC)}
-        estimator = kinds[said["estimator"]]()
+        estimator = kinds[saved["estimator"]]()
         for name in ("coef_", "intercept_", "classes_"):
-            if name in said:
-                value = said[name]
+            if name in saved:
+                value = saved[name]
                 setattr(estimator, name, value if isinstance(value, float) else np.array(value))
         steps: list[Any] = []
-        before = said.get("preprocessing", {})
-        estimator.n_features_in_ = np.shape(said["coef_"])[-1]
+        before = saved.get("preprocessing", {})
+        estimator.n_features_in_ = np.shape(saved["coef_"])[-1]
         if "scale" in before:
             centre = before["mean"] is not None
             scaler = StandardScaler(with_mean=centre)

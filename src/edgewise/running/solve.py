@@ -10,11 +10,12 @@ import numpy as np
 
 from edgewise.centralised.reference import Reference, reference
 from edgewise.engines.choose import make_engine
-from edgewise.engines.faults import Faults, weatherproof
+from edgewise.engines.faults import Faults, under_faults
 from edgewise.engines.mpi import MPI
 from edgewise.errors import MethodError
 from edgewise.graph.graph import Graph
 from edgewise.methods.catalogue import make
+from edgewise.methods.contract import Method
 from edgewise.problem.problem import Problem
 from edgewise.running import checkpoint as saved
 from edgewise.running.checks import check, precision
@@ -27,7 +28,7 @@ from edgewise.running.run import Run
 def solve(
     problem: Problem,
     graph: Graph,
-    method: Any = "saga-pd",
+    method: Method | str = "saga-pd",
     rounds: int = 5000,
     seed: int = 0,
     eta: Any = None,
@@ -86,20 +87,20 @@ def solve(
         check(problem, graph, method, rounds, record_every, seed, tol, oracle_budget, reference)
         chosen = make(method, eta, rho)
         if faults is not None:
-            chosen = weatherproof(chosen, faults, problem, graph)
+            chosen = under_faults(chosen, faults, problem, graph)
         if reference is None:
             reference = engine is None
-        kind, speaks = precision(dtype), engine is None or engine.rank == 0
-        if checkpoint is not None and speaks:
+        kind, is_root = precision(dtype), engine is None or engine.rank == 0
+        if checkpoint is not None and is_root:
             saved.require_writable(checkpoint)
         with (
             jax.enable_x64(True),
-            Progress(rounds, str(method), progress if speaks else False) as bar,
+            Progress(rounds, str(method), progress if is_root else False) as bar,
             deferred_interrupt() as stop,
             make_engine(problem, graph, chosen, int(seed), kind, faults, devices, engine) as made,
         ):
             run = Run(problem, graph, made, X0, duals, faults)
-            run.aim(solve_reference(problem) if reference is True else reference or None)
+            run.set_target(solve_reference(problem) if reference is True else reference or None)
             return run.to_end(
                 rounds, record_every, tol, oracle_budget, checkpoint, bar, stop, callback
             )

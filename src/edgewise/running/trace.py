@@ -1,6 +1,8 @@
 """What happened in a run: a table with one row per recorded round."""
 
+import csv
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -8,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from edgewise.errors import UnknownName
+from edgewise.fileio import replacing
+from edgewise.plotting.axes import plot_column
 
 COLUMNS = (
     "rounds",
@@ -20,19 +24,8 @@ COLUMNS = (
     "consensus",
     "residual",
     "function_values",
+    "objective",
 )
-LABELS = {
-    "rounds": "communication rounds",
-    "oracle_calls": "oracle calls per node",
-    "vectors_sent": "vectors sent, all edges",
-    "bytes_sent": "bytes sent, all edges",
-    "seconds": "seconds of compute",
-    "objective_gap": "objective gap",
-    "bregman": "Bregman divergence",
-    "consensus": "disagreement between nodes",
-    "residual": "optimality residual",
-    "function_values": "function values per node",
-}
 
 
 class Trace:
@@ -51,10 +44,16 @@ class Trace:
     residual         distance from optimality, disagreement over edges included: zero only where
                      all nodes are at an optimum; needs no reference
     function_values  function values asked for, mean per node, where there is no gradient
+    objective        sum_i f_i(x_i) + h_i(x_i), where there is a reference
+
+    A peer's trace has the same columns, of that peer alone: oracle_calls, vectors_sent, bytes_sent,
+    residual and objective are its own, seconds are by the clock. What no peer can know
+    (objective_gap, bregman, consensus) is NaN, and so is any column that is not given.
     """
 
     def __init__(self, columns: Mapping[str, Any], meta: Mapping[str, Any] | None = None) -> None:
-        self.columns = {k: np.asarray(columns[k], np.float64) for k in COLUMNS}
+        unknown = np.full(len(columns["rounds"]), np.nan)
+        self.columns = {k: np.asarray(columns.get(k, unknown), np.float64) for k in COLUMNS}
         self.meta = dict(meta or {})
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -81,39 +80,55 @@ class Trace:
         path = Path(path)
         if path.suffix == ".csv":
             rows = np.stack(list(self.columns.values()), 1)
-            np.savetxt(
-                path, rows, delimiter=",", header=",".join(self.columns), comments="", fmt="%.17g"
-            )
+            head = ",".join(self.columns)
+            with replacing(path) as file:
+                np.savetxt(file, rows, delimiter=",", header=head, comments="", fmt="%.17g")
         else:
             path = path if path.suffix == ".npz" else path.with_name(path.name + ".npz")
-            np.savez(path, meta=np.array(json.dumps(self.meta)), **self.columns)  # type: ignore[arg-type]
+            with replacing(path) as file:
+                np.savez(file, meta=np.array(json.dumps(self.meta)), **self.columns)  # type: ignore[arg-type]
         return path
 
     @classmethod
     def load(cls, path: str | Path) -> "Trace":
         if Path(path).suffix == ".csv":
-            table = np.genfromtxt(path, delimiter=",", names=True, ndmin=1)
-            return cls({k: table[k] for k in COLUMNS})
+            rows = read_csv(Path(path))
+            return cls({k: [row[k] for row in rows] for k in COLUMNS})
         with np.load(path, allow_pickle=False) as file:
-            return cls({k: file[k] for k in COLUMNS}, json.loads(str(file["meta"])))
+            known = {k: file[k] for k in COLUMNS if k in file.files}
+            return cls(known, json.loads(str(file["meta"])))
 
     def plot(
         self, y: str = "bregman", x: str = "rounds", ax: Any = None, path: str | Path | None = None
     ) -> Any:
         """y against x, logarithmic, onto `ax` or a new figure; saved where `path` says."""
-        import matplotlib
+        return plot_column(self, y, x, ax, path, label=self.meta.get("method"))
 
-        if path is not None and ax is None:
-            matplotlib.use("Agg", force=False)
-        import matplotlib.pyplot as plt
 
-        if ax is None:
-            ax = plt.subplots(figsize=(6, 4), layout="constrained")[1]
-        heights = np.abs(self[y])
-        ax.semilogy(self[x], np.where(heights > 0, heights, np.nan), label=self.meta.get("method"))
-        ax.set_xlabel(LABELS[x])
-        ax.set_ylabel(LABELS[y])
-        ax.grid(alpha=0.3)
-        if path is not None:
-            ax.figure.savefig(path, dpi=150)
-        return ax
+# --- rows as CSV ----------------------------------------------------------------------------------
+
+CSV_HEAD = ",".join(COLUMNS) + "\n"
+
+
+def csv_line(row: Mapping[str, float]) -> str:
+    """What is not known is left empty."""
+    cells = (row.get(c, math.nan) for c in COLUMNS)
+    return ",".join("" if math.isnan(cell) else f"{cell:.17g}" for cell in cells) + "\n"
+
+
+def read_csv(path: Path) -> list[dict[str, float]]:
+    """All whole rows, NaN where a column is missing or empty: whoever was killed as it wrote may
+    have left half a line at the end. Raises ValueError where there is no such table."""
+    text = path.read_text(errors="replace")
+    lines = csv.reader(text[: text.rfind("\n") + 1].splitlines())
+    head = next(lines, [])
+    if "rounds" not in head:
+        raise ValueError("it has no column of rounds")
+    rows = []
+    for cells in lines:
+        try:
+            row = {name: float(cell or "nan") for name, cell in zip(head, cells, strict=True)}
+        except ValueError:
+            break
+        rows.append({c: row.get(c, math.nan) for c in COLUMNS})
+    return rows

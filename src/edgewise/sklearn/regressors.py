@@ -5,6 +5,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from edgewise.methods.contract import Method
 from edgewise.problem.losses import Squared
 from edgewise.sklearn.base import MAX_ITER, METHOD, TOL, Decentralized, require
 
@@ -19,7 +20,7 @@ class Regressor(RegressorMixin, Decentralized):  # type: ignore[misc]
         fit_intercept: bool = True,
         n_nodes: int = 10,
         graph: Any = "random",
-        method: Any = METHOD,
+        method: Method | str = METHOD,
         max_iter: int = MAX_ITER,
         tol: float = TOL,
         random_state: Any = 0,
@@ -69,7 +70,7 @@ class DecentralizedElasticNet(Regressor):
         fit_intercept: bool = True,
         n_nodes: int = 10,
         graph: Any = "random",
-        method: Any = METHOD,
+        method: Method | str = METHOD,
         max_iter: int = MAX_ITER,
         tol: float = TOL,
         random_state: Any = 0,

@@ -15,6 +15,8 @@ from edgewise.engines.simulator import describe
 from edgewise.errors import MethodError, UnknownName, whole_number
 from edgewise.graph.graph import Graph
 from edgewise.methods.catalogue import make
+from edgewise.methods.contract import Method
+from edgewise.methods.knowledge import whole_network
 from edgewise.problem.problem import Problem
 from edgewise.running.checks import check, precision
 from edgewise.running.interrupt import deferred_interrupt
@@ -22,6 +24,7 @@ from edgewise.running.measures import target_of
 from edgewise.running.progress import Progress
 from edgewise.study.curves import UNITS, Curve, check_budget, follow
 from edgewise.study.sweep import Sweep
+from edgewise.study.tables import comparison_markdown, comparison_table
 from edgewise.study.tune import FACTORS, Search, Sought, Tuning
 
 ACCURACIES = (1e-3, 1e-6, 1e-9)
@@ -75,18 +78,14 @@ class Comparison:
 
     def table(self, unit: str | None = None) -> Any:
         """A rich table of medians and quartiles, the best in bold."""
-        from edgewise.study.tables import comparison_table
-
         return comparison_table(self, self.known(unit))
 
     def markdown(self, unit: str | None = None) -> str:
-        from edgewise.study.tables import comparison_markdown
-
         return comparison_markdown(self, self.known(unit))
 
     def plot(self, x: str | Sequence[str] = ALL_UNITS, path: str | Path | None = None) -> Any:
         """Divergence against cost, medians and quartiles, a panel per unit."""
-        from edgewise.plotting.plots import plot_comparison
+        from edgewise.plotting.studies import plot_comparison
 
         return plot_comparison(
             self, [self.known(u) for u in ([x] if isinstance(x, str) else x)], path
@@ -166,11 +165,11 @@ def compare(
     return comparison
 
 
-def refusal(problem: Problem, graph: Graph, method: Any) -> str:
+def refusal(problem: Problem, graph: Graph, method: Method | str) -> str:
     """Why the method cannot take the problem; nothing if it can."""
     try:
         check(problem, graph, method, 1, 1, 0, None, None, True)
-        make(method).prepare(problem, graph)
+        make(method).prepare(whole_network(problem, graph))
     except MethodError as reason:
         return str(reason)
     return ""

@@ -62,7 +62,8 @@ def follow(
     began, spent, rate = seen[0][unit].min(), seen[0][unit].min(), 0.0
     for mark in budget * np.geomspace(FIRST_LOOK, 1, looks):
         while spent < mark and not stop():
-            sweep.advance(max(1, int((mark - spent) / rate)) if rate else 1)
+            steps = max(1, int((mark - spent) / rate)) if rate else 1
+            sweep.advance(steps * sweep.phases)
             spent = spending(sweep)[unit].min()
             rate = (spent - began) / (sweep.round / sweep.phases)
         if sweep.round > seen[-1]["rounds"][0]:

@@ -12,20 +12,22 @@ import numpy as np
 from jax import Array, lax
 
 from edgewise.backend.programs import compiled
-from edgewise.backend.random_bits import draw_bits
-from edgewise.engines.simulator import MOST_NOISE, Simulator, one_step
-from edgewise.engines.wires import Perfect, connect
+from edgewise.engines.base import Wires
+from edgewise.engines.simulator import MOST_RANDOM_NUMBERS, Simulator, one_step
+from edgewise.engines.wires import connect
 from edgewise.graph.graph import Graph
+from edgewise.methods.contract import Method
 from edgewise.problem.block import Block
 from edgewise.problem.problem import Problem
 from edgewise.running.measures import Target, bregman
+from edgewise.running.trajectory import Trajectory
 
-Data = tuple[Perfect, Block]
-MOST_STEPS = 1024  # that random_bits are drawn for at a time, needed or not
+Data = tuple[Wires, Block]
+MOST_STEPS = 1024  # that random bits are drawn for at a time, needed or not
 
 
-class Sweep:
-    """Cells of one structure, which differ in numbers only.
+class Cells:
+    """The executor of versions of one method, which differ in numbers only.
 
     What does not depend on those numbers is kept and computed once: the data, the rows that are
     sampled, a table's first pass, when a snapshot is due. Where the oracle calls depend on them
@@ -33,28 +35,23 @@ class Sweep:
     pay for every other's branches, so then they run one after another, in the same program.
     """
 
-    def __init__(
-        self, problem: Problem, graph: Graph, cells: Sequence[Any], seed: int, dtype: Any
-    ) -> None:
-        self.problem, self.graph = problem, graph
-        self.base = Simulator(problem, graph, cells[0], seed, dtype)
-        self.data: Data = (self.base.network, self.base.block._replace(links=None))
-        self.block64 = problem.block(None, np.float64, self.base.block.rows)
-        method = self.base.method
-        self.phases, self.random_draws = len(method.phases), method.random_draws
-        vectors = 2 * graph.edge_count * len(method.hears)
-        self.bytes_a_round = vectors * problem.size * np.dtype(dtype).itemsize
-        random_bits = self.phases * problem.nodes * max(self.random_draws, 1)
-        self.room = max(1, min(MOST_STEPS, MOST_NOISE // random_bits))
-        self.load(cells)
+    starting_seconds = 0.0  # a cell has no part of it to itself
 
-    def load(self, cells: Sequence[Any]) -> None:
+    def __init__(self, base: Simulator) -> None:
+        """base: the executor of any one of them."""
+        self.base, self.method = base, base.method
+        self.data: Data = (base.network, base.block._replace(links=None))
+        phases, draws = len(self.method.phases), max(self.method.random_draws, 1)
+        random_bits = phases * base.problem.nodes * draws
+        self.steps_at_once = max(1, min(MOST_STEPS, MOST_RANDOM_NUMBERS // random_bits))
+
+    def load(self, cells: Sequence[Method]) -> None:
         """Other cells of the same structure."""
-        ready = []
+        graph, dtype, ready = self.base.graph, self.base.dtype, []
         for cell in cells:
-            method, weights = cell.prepare(self.problem, self.graph)
-            method = jax.tree.map(lambda a: np.asarray(a, self.base.dtype), method)
-            ready.append((method, connect(self.graph, weights, self.base.dtype)[0]))
+            method, weights = cell.prepare(self.base.knowledge)
+            method = jax.tree.map(lambda a: np.asarray(a, dtype), method)
+            ready.append((method, connect(graph, weights, dtype)[0]))
         self.cells, own = [], []
         for column in zip(*map(jax.tree.leaves, ready), strict=True):
             each = np.stack(column)
@@ -62,29 +59,48 @@ class Sweep:
             self.cells.append(jnp.asarray(each if own[-1] else each[0]))
         self.form = Form(len(cells), jax.tree.structure(ready[0]), tuple(own))
 
-    def start(self, X: np.ndarray) -> None:
+    def start(self, X: np.ndarray, duals: np.ndarray | None = None) -> Any:
         """All cells at the models X (V, n)."""
-        self.round, self.seconds = 0, 0.0
         args = (self.cells, self.data, jnp.asarray(X, self.base.dtype))
-        random_bits = jnp.zeros((1, self.phases, len(X), self.random_draws), jnp.uint32)
-        self.form = self.form.traced(*args, random_bits)
+        shape = (1, len(self.method.phases), len(X), self.method.random_draws)
+        self.form = self.form.traced(*args, jnp.zeros(shape, jnp.uint32))
         carry = compiled(begin_all, args, {}, form=self.form)(*args)
-        self.carry = jax.tree.map(lambda a: jnp.array(a, copy=True), carry)  # donated later
+        return jax.tree.map(lambda a: jnp.array(a, copy=True), carry)  # donated later
 
-    def advance(self, steps: int) -> None:
-        while steps > 0:
-            now = min(steps, self.room)
-            at = self.round + jnp.arange(self.room * self.phases)
-            random_bits = draw_bits(self.base.seed, self.base.block.ids, at, self.random_draws)
-            random_bits = random_bits.reshape(self.room, self.phases, *random_bits.shape[1:])
-            args = (self.cells, self.data, self.carry, random_bits, jnp.asarray(now))
+    def advance(self, carry: Any, first: int, rounds: int) -> tuple[Any, float]:
+        phases, room, spent = len(self.method.phases), self.steps_at_once, 0.0
+        for done in range(0, rounds // phases, room):
+            now = min(rounds // phases - done, room)
+            random_bits = self.base.random_bits(first + phases * done, room)
+            args = (self.cells, self.data, carry, random_bits, jnp.asarray(now))
             program = compiled(advance_all, args, self.base.options, 2, form=self.form)
             jax.block_until_ready(random_bits)
             start = time.perf_counter()
-            self.carry = jax.block_until_ready(program(*args))
-            self.seconds += time.perf_counter() - start
-            self.round += now * self.phases
-            steps -= now
+            carry = jax.block_until_ready(program(*args))
+            spent += time.perf_counter() - start
+        return carry, spent
+
+
+class Sweep(Trajectory[Cells]):
+    """Cells of one structure on their way, side by side."""
+
+    def __init__(
+        self, problem: Problem, graph: Graph, cells: Sequence[Method], seed: int, dtype: Any
+    ) -> None:
+        self.base = Simulator(problem, graph, cells[0], seed, dtype)
+        super().__init__(Cells(self.base))
+        self.block64 = self.base.evaluation_block()
+        vectors = 2 * graph.edge_count * len(self.base.method.hears)
+        self.bytes_a_round = vectors * self.base.message_bytes
+        self.load(cells)
+
+    def load(self, cells: Sequence[Method]) -> None:
+        """Other cells of the same structure."""
+        self.executor.load(cells)
+
+    @property
+    def form(self) -> "Form":
+        return self.executor.form
 
     def calls(self) -> np.ndarray:
         """(cells,) mean oracle calls of a node."""
@@ -93,7 +109,7 @@ class Sweep:
 
     def divergences(self, target: Target) -> np.ndarray:
         """(cells,) from the optimum; infinite where a cell's models are no numbers any more."""
-        args = (self.cells, self.block64, self.carry, target)
+        args = (self.executor.cells, self.block64, self.carry, target)
         found = np.asarray(compiled(divergence_all, args, {}, form=self.form)(*args))
         return np.where(np.isfinite(found), found, np.inf)
 

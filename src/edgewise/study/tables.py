@@ -1,17 +1,32 @@
 """Comparisons as tables."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from rich.table import Table
 
-from edgewise.running.trace import LABELS
-
-if TYPE_CHECKING:
-    from edgewise.study.compare import Comparison
+from edgewise.plotting.axes import LABELS
 
 
-def comparison_table(comparison: "Comparison", unit: str) -> Table:
+class Costs(Protocol):
+    """A comparison, as far as its tables go."""
+
+    @property
+    def runs(self) -> Mapping[str, Any]: ...
+    @property
+    def refused(self) -> Mapping[str, str]: ...
+    @property
+    def accuracies(self) -> Sequence[float]: ...
+    @property
+    def unit(self) -> str: ...
+    @property
+    def budget(self) -> float: ...
+    def cost(self, method: str, accuracy: float, unit: str) -> np.ndarray: ...
+    def best(self, accuracy: float, unit: str) -> str | None: ...
+
+
+def comparison_table(comparison: Costs, unit: str) -> Table:
     """Median and quartiles of the cost to each accuracy, the best in bold, the cheapest first."""
     title = f"{LABELS[unit]} to each accuracy: median (quartiles)"
     table = Table(title=title, min_width=len(title))
@@ -21,18 +36,18 @@ def comparison_table(comparison: "Comparison", unit: str) -> Table:
     for method, cells in rows(comparison, unit):
         marked = [f"[bold]{text}[/bold]" if best else text for text, best in cells]
         table.add_row(method, *marked)
-    told = []
+    notes = []
     if any(text == "-" for _, found in rows(comparison, unit) for text, _ in found):
         spent = short(comparison.budget, comparison.unit)
-        told.append(f"-: not reached in {spent} {LABELS[comparison.unit]}")
+        notes.append(f"-: not reached in {spent} {LABELS[comparison.unit]}")
     if comparison.refused:
         why = (f"{m} ({why})" for m, why in comparison.refused.items())
-        told.append("not here: " + "; ".join(why))
-    table.caption = "\n".join(told) or None
+        notes.append("not here: " + "; ".join(why))
+    table.caption = "\n".join(notes) or None
     return table
 
 
-def comparison_markdown(comparison: "Comparison", unit: str) -> str:
+def comparison_markdown(comparison: Costs, unit: str) -> str:
     head = ["method", *(f"{a:.0e}" for a in comparison.accuracies)]
     lines = [head, ["---", *("--:" for _ in comparison.accuracies)]]
     for method, cells in rows(comparison, unit):
@@ -40,7 +55,7 @@ def comparison_markdown(comparison: "Comparison", unit: str) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def rows(comparison: "Comparison", unit: str) -> list[tuple[str, list[tuple[str, bool]]]]:
+def rows(comparison: Costs, unit: str) -> list[tuple[str, list[tuple[str, bool]]]]:
     """Methods in the order of their cost to the finest accuracy, then the next; with whether a
     cost is the least of all."""
     levels = comparison.accuracies
@@ -50,12 +65,15 @@ def rows(comparison: "Comparison", unit: str) -> list[tuple[str, list[tuple[str,
     }
     order = sorted(medians, key=medians.__getitem__)
     return [
-        (m, [(spelt(comparison.cost(m, a, unit), unit), m == best[a]) for a in levels])
+        (
+            m,
+            [(quartiles_text(comparison.cost(m, a, unit), unit), m == best[a]) for a in levels],
+        )
         for m in order
     ]
 
 
-def spelt(quartiles: np.ndarray, unit: str) -> str:
+def quartiles_text(quartiles: np.ndarray, unit: str) -> str:
     low, middle, high = (short(q, unit) for q in quartiles)
     if middle == "-":
         return "-"

@@ -35,6 +35,8 @@ from edgewise.errors import MethodError, UnknownName
 from edgewise.gradients import ASVRG, LSVRG, SAGA, SEGA, SGD, SVRG, Full
 from edgewise.graph.graph import Graph
 from edgewise.methods.catalogue import make
+from edgewise.methods.contract import Method
+from edgewise.methods.knowledge import whole_network
 from edgewise.problem.block import Block, Pick
 from edgewise.problem.problem import Problem
 from edgewise.running.measures import Target, divergences
@@ -44,18 +46,28 @@ class Start:
     """A run about to begin. A name brings "theory" steps; X0 as for `solve`; duals are zero."""
 
     def __init__(
-        self, problem: Problem, graph: Graph, method: Any, X0: Any = None, reference: Any = None
+        self,
+        problem: Problem,
+        graph: Graph,
+        method: Method | str,
+        X0: Any = None,
+        reference: Any = None,
     ) -> None:
         chosen = make(method, "theory", "theory") if isinstance(method, str) else method
-        prepared, weights = chosen.prepare(problem, graph)
-        self.problem, self.gradient = problem, prepared.gradient
+        prepared, weights = chosen.prepare(whole_network(problem, graph))
+        self.problem = problem
+        self.gradient: Any = prepared.gradient
         self.eta, self.rho = np.asarray(prepared.eta)[:, 0], np.asarray(weights["rho"])
         self.star = star = find_reference(problem) if reference is None else reference
         self.L, self.counts = problem.smoothness.sample, problem.counts.astype(np.float64)
         shape = (problem.nodes, problem.size)
         with jax.enable_x64(True):
             p = self.block = problem.block(None, np.float64)
-            X = p.penalty.prox(jnp.zeros(shape), self.eta[:, None]) if X0 is None else X0
+            X = (
+                p.penalty.prox(jnp.zeros(shape), jnp.asarray(self.eta[:, None]))
+                if X0 is None
+                else X0
+            )
             X = jnp.broadcast_to(jnp.asarray(X, np.float64), shape)
             target = Target(*map(jnp.asarray, (star.x, star.gradients, star.subgradients, 0.0)))
             change = p.penalty.value(X) - p.penalty.value(jnp.broadcast_to(target.x, shape))
@@ -201,26 +213,33 @@ def epoch_bound(start: Start, epochs: int, tight: bool = True) -> float:
     each s > 1 where that exceeds one (n_s is rounded up). With n_s = m / beta_s and beta_1 = 1/2
     this is beta_S^2 / (2 m) (4 m Delta_1 + Q_1): 4 m, where the paper has m.
     """
+    kind = type(start.gradient)
+    if kind not in EPOCHS or epochs < 1:
+        raise MethodError(f"{kind.__name__}, {epochs} epochs: use SVRG or ASVRG, one or more")
+    return EPOCHS[kind](start, epochs, tight)
+
+
+def svr_epochs(start: Start, epochs: int, tight: bool) -> float:
     g, counts = start.gradient, start.problem.counts
-    if not isinstance(g, SVRG | ASVRG) or epochs < 1:
-        raise MethodError(f"{type(g).__name__}, {epochs} epochs: use SVRG or ASVRG, one or more")
+    require_alike(start, g.first is not None)
+    m = max(int(counts[0]) // 4, 1) if g.first is None else int(g.first)
+    longest = 2 * int(counts.min()) if g.longest is None else int(g.longest)
+    if g.stop or m * 2 ** (epochs - 1) > longest:
+        raise MethodError("the bound needs epochs that double: set longest=10**9 and stop=0")
+    start.require_step(1 / (6 * start.L))
     distances, divergence, from_h = start.terms(tight)
-    length = g.first if isinstance(g, SVRG) else g.length
-    fixed = length is not None and (isinstance(g, SVRG) or g.floor is not None)
-    if not fixed and counts.min() < counts.max():
-        raise MethodError("epochs differ between nodes: give first=, or length= and floor=")
-    if isinstance(g, SVRG):
-        m = max(int(counts[0]) // 4, 1) if length is None else int(length)
-        longest = 2 * int(counts.min()) if g.longest is None else int(g.longest)
-        if g.stop or m * 2 ** (epochs - 1) > longest:
-            raise MethodError("the bound needs epochs that double: set longest=10**9 and stop=0")
-        start.require_step(1 / (6 * start.L))
-        return (divergence + 1.5 * (distances + 2 * from_h) / m) / 2**epochs
+    return (divergence + 1.5 * (distances + 2 * from_h) / m) / 2**epochs
+
+
+def asvr_epochs(start: Start, epochs: int, tight: bool) -> float:
+    g, counts = start.gradient, start.problem.counts
+    require_alike(start, g.length is not None and g.floor is not None)
     if np.ptp(g.momentum) > 0 or np.ptp(g.ask) > 0:
         raise MethodError("momentum differs between nodes: give one momentum= and one ask=")
     beta, ask = float(np.ravel(g.momentum)[0]), float(np.ravel(g.ask)[0])
     usual = counts[0] / (g.batch if g.floor is None else 1)
-    m, total, w = usual if length is None else length, distances, np.inf
+    total, divergence, _ = start.terms(tight)
+    m, w = usual if g.length is None else g.length, np.inf
     for s in range(epochs):
         start.require_step(ask * (1 - beta) / (beta * (1 + ask * (1 - beta)) * start.L))
         before, w = w, 2 * np.ceil(m if g.floor is None else m / beta) / beta
@@ -230,6 +249,16 @@ def epoch_bound(start: Start, epochs: int, tight: bool = True) -> float:
         after = beta if g.floor is None else max(float(g.floor), after)
         beta, ask = after, ask * after / beta
     return float(total / w)
+
+
+def require_alike(start: Start, fixed: bool) -> None:
+    """That all nodes' epochs are of one length."""
+    if not fixed and np.ptp(start.problem.counts) > 0:
+        raise MethodError("epochs differ between nodes: give first=, or length= and floor=")
+
+
+# by the class itself: what a lemma says of SVRG need not hold for a class that inherits from it
+EPOCHS: dict[Any, Callable[[Start, int, bool], float]] = {SVRG: svr_epochs, ASVRG: asvr_epochs}
 
 
 def oracle_complexity(name: str, V: int, E: int, K: int, L: float, epsilon: float) -> float:

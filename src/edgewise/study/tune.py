@@ -15,6 +15,8 @@ from edgewise.centralised.reference import reference as solve_reference
 from edgewise.errors import DivergenceWarning, MethodError
 from edgewise.graph.graph import Graph
 from edgewise.methods.catalogue import make
+from edgewise.methods.contract import Method
+from edgewise.methods.knowledge import whole_network
 from edgewise.problem.problem import Problem
 from edgewise.running.checks import check, precision
 from edgewise.running.interrupt import deferred_interrupt
@@ -35,7 +37,7 @@ Factors = tuple[float, ...]
 class Tuning:
     """The best cell, and all that were tried."""
 
-    method: Any = field(repr=False)  # with the best steps, for `solve`
+    method: Method = field(repr=False)  # with the best steps, for `solve`
     factors: dict[str, float]  # best step / the step by its rule
     steps: dict[str, np.ndarray] = field(repr=False)  # the best steps in numbers
     surface: dict[str, np.ndarray] = field(repr=False)  # a column a factor, `cost`, `divergence`
@@ -50,7 +52,7 @@ class Tuning:
 
     def plot(self, ax: Any = None, path: str | Path | None = None) -> Any:
         """The divergence over the grid, the best cell marked; saved where `path` says."""
-        from edgewise.plotting.plots import plot_surface
+        from edgewise.plotting.studies import plot_surface
 
         return plot_surface(self, ax, path)
 
@@ -58,7 +60,7 @@ class Tuning:
 def tune(
     problem: Problem,
     graph: Graph,
-    method: Any = "saga-pd",
+    method: Method | str = "saga-pd",
     budget: float | None = None,
     per: str = "oracle_calls",
     *,
@@ -124,9 +126,9 @@ class Sought(NamedTuple):
 class Search:
     """The cells tried so far."""
 
-    def __init__(self, problem: Problem, graph: Graph, method: Any, sought: Sought) -> None:
+    def __init__(self, problem: Problem, graph: Graph, method: Method, sought: Sought) -> None:
         self.problem, self.graph, self.method, self.sought = problem, graph, method, sought
-        self.names: tuple[str, ...] = getattr(method, "tunes", ("eta",))
+        self.names: tuple[str, ...] = method.tunes
         self.curves: dict[Factors, Curve] = {}
 
     def run(
@@ -154,7 +156,7 @@ class Search:
             if not multiples or stop():
                 return
 
-    def cell(self, factors: Factors) -> Any:
+    def cell(self, factors: Factors) -> Method:
         named = dict(zip(self.names, factors, strict=True))
         return with_factors(self.method, self.problem, self.graph, named)
 
@@ -177,7 +179,7 @@ class Search:
             after.append(scaled(m, edge.get(factor, 1.0) if len(m) > 1 else 1.0))
         return after if after != multiples else []
 
-    def told(self, factors: Factors) -> str:
+    def cost_text(self, factors: Factors) -> str:
         cost, value = self.outcome(factors)
         if cost == np.inf:
             return f"divergence {value:.1e}"
@@ -193,24 +195,28 @@ class Search:
         factors = dict(zip(self.names, best, strict=True))
         cell = self.cell(best)
         steps = {k: np.asarray(getattr(cell, k)) for k in self.names}
-        said = ", ".join(f"{k} x {f:.4g}" for k, f in factors.items())
-        message = f"{name}: {said}, {self.told(best)}; {len(tried)} cells, {diverged} diverged"
+        chosen = ", ".join(f"{k} x {f:.4g}" for k, f in factors.items())
+        message = (
+            f"{name}: {chosen}, {self.cost_text(best)}; {len(tried)} cells, {diverged} diverged"
+        )
         rule = (1.0,) * len(best)
         if rule in self.curves and rule != best:
-            message += f"; by rule {self.told(rule)}"
+            message += f"; by rule {self.cost_text(rule)}"
         if diverged == len(tried):
             message = f"{name}: all {len(tried)} cells diverged, give smaller factors"
             warnings.warn(message, DivergenceWarning, stacklevel=3)
         return Tuning(cell, factors, steps, surface, diverged, message, self.sought.unit)
 
 
-def with_factors(method: Any, problem: Problem, graph: Graph, factors: Mapping[str, float]) -> Any:
+def with_factors(
+    method: Method, problem: Problem, graph: Graph, factors: Mapping[str, float]
+) -> Method:
     """The method with its steps at these multiples of what their rules say for the problem.
 
     One after another: the rule of the next may depend on those before it.
     """
     for name, factor in factors.items():
-        prepared, weights = method.prepare(problem, graph)
+        prepared, weights = method.prepare(whole_network(problem, graph))
         value = np.asarray(weights[name] if name in weights else getattr(prepared, name))
         numbers = value[:, 0] if value.ndim == 2 else value
         method = replace(method, **{name: factor * numbers})

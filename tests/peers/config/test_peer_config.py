@@ -20,8 +20,8 @@ from cryptography.hazmat.primitives import hashes
 
 from edgewise.errors import InputError, MethodError
 from edgewise.methods.catalogue import CATALOGUE, make
+from edgewise.peers.config import certificates
 from edgewise.peers.config.peer_config import (
-    PROTOCOL,
     Fit,
     Neighbour,
     PeerConfig,
@@ -29,7 +29,6 @@ from edgewise.peers.config.peer_config import (
     save,
 )
 from edgewise.peers.node.supported_methods import require_local
-from edgewise.peers.transport import certificates
 
 NAME = "mesh-0a1b"
 AUTHORITY, OTHER = certificates.make_authority(), certificates.make_authority()
@@ -81,7 +80,7 @@ def test_what_is_saved_is_loaded(peer, tmp_path):
         dtype="float32",
         wire="float32",
         bits=8,
-        veil=0.5,
+        dual_noise=0.5,
         mode="strict",
         patience=0.5,
     )
@@ -244,8 +243,8 @@ def test_a_renewal_that_is_half_done_is_waited_for(peer):
 
 def test_what_is_agreed_on(peer):
     agreed = peer.agreed()
-    assert set(agreed) == {"protocol", "mesh", *(f.name for f in fields(Fit))}
-    assert (agreed["protocol"], agreed["mesh"]) == (PROTOCOL, NAME)
+    assert set(agreed) == {"mesh", *(f.name for f in fields(Fit))}
+    assert agreed["mesh"] == NAME
     assert json.loads(json.dumps(agreed)) == agreed  # so that what a neighbour sends compares equal
     elsewhere = replace(peer, id=9, nodes=4, listen="h:1", penalty=("l1:1",), neighbours=())
     assert elsewhere.agreed() == agreed

@@ -12,21 +12,30 @@ pytest.importorskip("grpc", reason="peers need grpcio: pip install 'edgewise[pee
 
 from uneven import problem_of
 
-from edgewise.peers.node import termination as ending
-from edgewise.peers.node.checkpoint import mark_of
-from edgewise.peers.node.handshake import misfit, weighed
+from edgewise.peers.node import termination
+from edgewise.peers.node.checkpoint import fingerprint_of
+from edgewise.peers.node.handshake import ends_of_edge, settle_edge
 from edgewise.peers.node.peer import Peer
-from edgewise.peers.node.stepper import Facts, Pair, facts_of
+from edgewise.peers.node.stepper import facts_of
 from edgewise.peers.node.termination import A_WHILE, LINGER, done_with
-from edgewise.peers.transport.frames import HELLO, VECTORS, Format, Frame, Garbage, encode
-from edgewise.peers.transport.links import Link, Stream
-from edgewise.peers.transport.wakeup import News
+from edgewise.peers.transport.edge_facts import EdgeFacts, NodeFacts
+from edgewise.peers.transport.frames import (
+    GREETING,
+    VECTORS,
+    VERSION,
+    Frame,
+    MessageFormat,
+    ProtocolError,
+    encode,
+)
+from edgewise.peers.transport.links import ByteStream, Link
+from edgewise.peers.transport.wakeup import Wakeup
 
-FORMAT = Format(1, 3, "float64")
+FORMAT = MessageFormat(1, 3, "float64")
 
 
 def link(other=2, strict=False, **attributes):
-    made = Link(1, other, strict, FORMAT, 21, News())
+    made = Link(1, other, strict, FORMAT, 21, Wakeup())
     for name, value in attributes.items():
         setattr(made, name, value)
     return made
@@ -49,18 +58,18 @@ def test_a_silent_neighbour_is_waited_for_once_and_again_when_it_has_spoken():
     slow, quick = link(), link()
     own = waiting(slow, quick)
     for one in (slow, quick):
-        one.take(heard(7))
+        one.receive(heard(7))
     assert Peer.ready(own)
     for one in (slow, quick):
-        one.open(7)
-    quick.take(heard(8))
+        one.take_message(7)
+    quick.receive(heard(8))
     assert not Peer.ready(own)
     Peer.lose_patience(own)  # with the slow one
-    quick.open(8)
-    quick.take(heard(9))
+    quick.take_message(8)
+    quick.receive(heard(9))
     assert Peer.ready(own)
-    slow.take(heard(8))
-    slow.open(8)
+    slow.receive(heard(8))
+    slow.take_message(8)
     assert not Peer.ready(own)
 
 
@@ -72,12 +81,12 @@ def test_when_all_are_silent_they_are_waited_for_and_when_all_have_finished_nobo
     assert Peer.ready(own)
 
 
-def test_a_neighbours_calm_counts_with_the_message_that_it_came_with():
+def test_a_neighbours_converged_hops_count_with_the_message_that_it_came_with():
     one = link()
-    one.take(heard(7)._replace(calm=2))
-    assert one.calm == 0
-    one.open(7)
-    assert one.calm == 2
+    one.receive(heard(7)._replace(converged_hops=2))
+    assert one.converged_hops == 0
+    one.take_message(7)
+    assert one.converged_hops == 2
 
 
 # --- when to go -----------------------------------------------------------------------------------
@@ -101,20 +110,20 @@ def test_how_long_a_finished_peer_stays_for_one_that_is_away(
 ):
     config = SimpleNamespace(drop_after=100.0, nodes=3)
     own = SimpleNamespace(strict=strict, round=40, config=config)
-    away = link(strict=strict, saved=saved, gone=gone, heard_at=time.monotonic() - silent)
+    away = link(strict=strict, saved=saved, gone=gone, last_heard=time.monotonic() - silent)
     away.streams = streams
     assert done_with(own, away) == expected
-    away.calm = 3  # it knows that all is over
+    away.converged_hops = 3  # it knows that all is over
     assert done_with(own, away) == (expected or (not strict and silent > LINGER))
     away.connected = True
     assert not done_with(own, away)
-    away.gone = away.said_farewell = True
+    away.gone = away.farewell_sent = True
     assert done_with(own, away)
 
 
 def test_all_farewells_are_saved_also_one_that_comes_while_another_is_saved(monkeypatch):
     first, second = link(2, strict=True), link(3, strict=True)
-    first.said_farewell = second.said_farewell = True
+    first.farewell_sent = second.farewell_sent = True
     saved = []
 
     async def save(gone):
@@ -128,10 +137,10 @@ def test_all_farewells_are_saved_also_one_that_comes_while_another_is_saved(monk
         strict=True, round=40, links={2: first, 3: second}, save=save, wait=wait, config=None
     )
     own.frame = lambda kind, other: Frame(kind, 40)
-    monkeypatch.setattr(ending, "PARTING", 0.0)
+    monkeypatch.setattr(termination, "PARTING", 0.0)
     now = lambda _: ({id for id, one in own.links.items() if one.gone},)  # noqa: E731
-    monkeypatch.setattr(ending.journal, "collect", now)
-    asyncio.run(ending.linger(own, asyncio.Event()))
+    monkeypatch.setattr(termination.checkpoint, "contents", now)
+    asyncio.run(termination.linger(own, asyncio.Event()))
     assert saved == [{2}, {2, 3}]
 
 
@@ -142,24 +151,24 @@ def owner(problem, strict=False, penalty=(), neighbours=(2,)):
     config = SimpleNamespace(agreed=dict, penalty=penalty)
     links = {id: link(id) for id in neighbours}
     own = facts_of(problem, len(neighbours))
-    return SimpleNamespace(problem=problem, config=config, links=links, own=own, strict=strict)
+    return SimpleNamespace(problem=problem, config=config, links=links, facts=own, strict=strict)
 
 
 def test_a_checkpoint_is_of_these_data_and_this_penalty():
     problem, same, labels, numbers = (problem_of(7, 1) for _ in range(4))
     labels.labels = -labels.labels
     numbers.shards.X[0, 0] += 1e-9
-    mark = mark_of(owner(problem))
-    assert mark_of(owner(same)) == mark
-    assert mark_of(owner(labels)) != mark
-    assert mark_of(owner(numbers)) != mark
-    assert mark_of(owner(problem, penalty=("l1:1",))) != mark
+    fingerprint = fingerprint_of(owner(problem))
+    assert fingerprint_of(owner(same)) == fingerprint
+    assert fingerprint_of(owner(labels)) != fingerprint
+    assert fingerprint_of(owner(numbers)) != fingerprint
+    assert fingerprint_of(owner(problem, penalty=("l1:1",))) != fingerprint
 
 
 def test_neighbours_may_change_in_tolerant_mode_alone():
     problem = problem_of(7, 1)
-    marks = {s: mark_of(owner(problem, s, neighbours=(2,))) for s in (False, True)}
-    others = {s: mark_of(owner(problem, s, neighbours=(2, 3))) for s in (False, True)}
+    marks = {s: fingerprint_of(owner(problem, s, neighbours=(2,))) for s in (False, True)}
+    others = {s: fingerprint_of(owner(problem, s, neighbours=(2, 3))) for s in (False, True)}
     assert marks[False] == others[False]
     assert marks[True] != others[True]
 
@@ -181,33 +190,43 @@ def test_neighbours_may_change_in_tolerant_mode_alone():
     ],
 )
 def test_what_differs_is_named_whoever_has_it(change, named):
-    facts = Facts(2, 10, 1.0, 0.5)
+    facts = NodeFacts(2, 10, 1.0, 0.5)
     own = SimpleNamespace(
         config=SimpleNamespace(agreed=lambda: {"seed": 1}, id=1),
         problem=SimpleNamespace(size=3, classes=None),
-        own=facts,
+        facts=facts,
         strict=False,
     )
-    said = {"agreed": {"seed": 1, "unknowns": 3} | change, "facts": list(facts), "edge": None}
-    assert misfit(own, link(told=facts), said | {"kept": 0, "wants": 0}) == (named or "")
+    said = {
+        "agreed": {"protocol": VERSION, "seed": 1, "unknowns": 3} | change,
+        "facts": list(facts),
+        "edge": None,
+    }
+    assert settle_edge(own, link(facts_sent=facts), said | {"oldest_kept": 0, "resume_at": 0}) == (
+        named or ""
+    )
 
 
 # --- how an edge is weighed -----------------------------------------------------------------------
 
-A, B, A_LATER = Facts(2, 10, 1.0, 0.5), Facts(3, 20, 2.0, 0.7), Facts(4, 10, 1.0, 0.5)
+A, B, A_LATER = NodeFacts(2, 10, 1.0, 0.5), NodeFacts(3, 20, 2.0, 0.7), NodeFacts(4, 10, 1.0, 0.5)
 
 
-@pytest.mark.parametrize("known_to_a", [None, Pair(A, B), Pair(A_LATER, B)])
-@pytest.mark.parametrize("known_to_b", [None, Pair(B, A), Pair(B, A_LATER)])
+@pytest.mark.parametrize("known_to_a", [None, EdgeFacts(A, B), EdgeFacts(A_LATER, B)])
+@pytest.mark.parametrize("known_to_b", [None, EdgeFacts(B, A), EdgeFacts(B, A_LATER)])
 def test_both_ends_weigh_an_edge_alike_whatever_each_remembers(known_to_a, known_to_b):
     def turned(pair):
-        return None if pair is None else Pair(pair.other, pair.own)
+        return None if pair is None else EdgeFacts(pair.other, pair.own)
 
     def end(me, own):
-        return SimpleNamespace(config=SimpleNamespace(id=me), own=own)
+        return SimpleNamespace(config=SimpleNamespace(id=me), facts=own)
 
-    at_a = weighed(end(1, A_LATER), link(2, pair=known_to_a, told=A_LATER), B, turned(known_to_b))
-    at_b = weighed(end(2, B), link(1, pair=known_to_b, told=B), A_LATER, turned(known_to_a))
+    at_a = ends_of_edge(
+        end(1, A_LATER), link(2, pair=known_to_a, facts_sent=A_LATER), B, turned(known_to_b)
+    )
+    at_b = ends_of_edge(
+        end(2, B), link(1, pair=known_to_b, facts_sent=B), A_LATER, turned(known_to_a)
+    )
     assert at_a == turned(at_b)
 
 
@@ -232,12 +251,12 @@ def talk(*texts):
         async def stream(text, gate):
             async def read():
                 await gate.wait()
-                return encode(Frame(HELLO, sender=2, receiver=1, payload=text))
+                return encode(Frame(GREETING, sender=2, receiver=1, payload=text))
 
             async def write(data):
                 pass
 
-            await one.talk(Stream(read, write, None), Anybody())
+            await one.run(ByteStream(read, write, None), Anybody())
 
         tasks = []
         for text, gate in zip(texts, gates, strict=True):
@@ -257,20 +276,22 @@ def talk(*texts):
     "text",
     [
         b"[" * 60_000,
-        b'{"wants": 1e999, "life": ""}',
-        b'{"wants": -1, "life": ""}',
-        b'{"wants": NaN, "life": ""}',
-        b'{"wants": [], "life": ""}',
+        b'{"resume_at": 1e999, "incarnation": ""}',
+        b'{"resume_at": -1, "incarnation": ""}',
+        b'{"resume_at": NaN, "incarnation": ""}',
+        b'{"resume_at": [], "incarnation": ""}',
         b"\xff\xfe",
     ],
 )
-def test_hostile_greetings_are_garbage(text):
+def test_hostile_greetings_break_the_protocol(text):
     one, (outcome,) = talk(text)
-    assert isinstance(outcome, Garbage)
+    assert isinstance(outcome, ProtocolError)
     assert one.streams == 0
 
 
 def test_a_late_greeting_over_a_stream_that_was_given_up_counts_for_nothing():
-    one, (old, _) = talk(b'{"wants": 3, "life": "old"}', b'{"wants": 9, "life": "new"}')
+    one, (old, _) = talk(
+        b'{"resume_at": 3, "incarnation": "old"}', b'{"resume_at": 9, "incarnation": "new"}'
+    )
     assert isinstance(old, ConnectionError)
-    assert (one.life, one.next_out, one.streams) == ("new", 9, 1)
+    assert (one.incarnation, one.next_round, one.streams) == ("new", 9, 1)

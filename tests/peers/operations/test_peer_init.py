@@ -70,7 +70,7 @@ def test_every_field_of_a_fit_has_its_option():
     words = ["--method", "svr-pd", "--set", "batch=4", "--loss", "huber:2", "--ridge", "0.1"]
     words += ["--intercept", "--classes", "1,2,5", "--features", "30", "--rounds", "7"]
     words += ["--seconds", "2", "--tol", "1e-9", "--seed", "3", "--eta", "0.25", "--rho", "theory"]
-    words += ["--dtype", "float32", "--wire", "float32", "--veil", "0.1"]
+    words += ["--dtype", "float32", "--wire", "float32", "--dual-noise", "0.1"]
     call("init", *RING, *words, "--patience", "0.5", "--bits", 8)
     fit = peer(4).fit
     assert [f.name for f in fields(Fit) if getattr(fit, f.name) == f.default] == ["mode"]
@@ -84,7 +84,10 @@ def test_every_field_of_a_fit_has_its_option():
     ("words", "why"),
     [
         (["--bits", 8, "--mode", "strict"], "bits is for tolerant peers"),
-        (["--veil", 1, "--method", "nids", "--eta", 0.1, "--mode", "strict"], "nids has no first"),
+        (
+            ["--dual-noise", 1, "--method", "nids", "--eta", 0.1, "--mode", "strict"],
+            "nids has no duals",
+        ),
     ],
 )
 def test_what_does_not_go_together(words, why):

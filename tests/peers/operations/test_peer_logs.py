@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from edgewise.peers.operations.logs import FILE, JsonLines, LastLines, Sparing, keeping_log
+from edgewise.peers.operations.logs import FILE, JsonLines, LastLines, RateLimit, logging_to
 
 log = logging.getLogger("edgewise.peers")
 
@@ -33,7 +33,7 @@ def logged(tmp_path):
     def lines():
         return [json.loads(line) for line in (tmp_path / FILE).read_text().splitlines()]
 
-    with keeping_log(tmp_path, 3, shown):
+    with logging_to(tmp_path, 3, shown):
         yield shown.lines, lines
 
 
@@ -105,7 +105,7 @@ def test_a_warning_comes_once(logged, of_the_package):
 def test_nothing_is_left_behind(tmp_path):
     before = (log.level, log.propagate, list(log.handlers), list(log.filters))
     show = warnings.showwarning
-    with suppress(ZeroDivisionError), keeping_log(tmp_path, 3, LastLines(1)):
+    with suppress(ZeroDivisionError), logging_to(tmp_path, 3, LastLines(1)):
         assert len(log.handlers) == len(before[2]) + 2
         raise ZeroDivisionError
     assert (log.level, log.propagate, log.handlers, log.filters) == before
@@ -116,7 +116,7 @@ def test_nothing_is_left_behind(tmp_path):
 
 def test_a_peer_that_is_started_again_adds_to_its_log(tmp_path):
     for _ in range(2):
-        with keeping_log(tmp_path, 3, LastLines(1)):
+        with logging_to(tmp_path, 3, LastLines(1)):
             log.info("begins")
     assert len((tmp_path / FILE).read_text().splitlines()) == 2
 
@@ -159,7 +159,7 @@ def test_news_is_held_back_only_if_a_neighbour_decides_how_much_there_is(logged,
 
 def test_what_was_held_back_is_told_in_the_end(tmp_path, clock):
     shown = LastLines(100)
-    with keeping_log(tmp_path, 3, shown):
+    with logging_to(tmp_path, 3, shown):
         for k in range(4):
             log.warning("refused: %d", k)
         log.warning("other")
@@ -169,7 +169,7 @@ def test_what_was_held_back_is_told_in_the_end(tmp_path, clock):
 
 
 def test_a_filter_of_its_own_keeps_to_its_time(clock):
-    sparing = Sparing(quiet=1.0)
+    sparing = RateLimit(quiet=1.0)
 
     def passes():
         return sparing.filter(logging.makeLogRecord({"msg": "x", "levelno": logging.WARNING}))

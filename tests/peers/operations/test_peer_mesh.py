@@ -10,9 +10,9 @@ pytest.importorskip("cryptography", reason="peers need cryptography: pip install
 
 from network_calls import MESH, RING, around, call, contents, peer, refused, said
 
+from edgewise.peers.config import certificates
 from edgewise.peers.config.peer_config import save
 from edgewise.peers.operations.mesh import read_mesh
-from edgewise.peers.transport import certificates
 
 
 @pytest.fixture(autouse=True)

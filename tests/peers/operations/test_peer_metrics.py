@@ -28,11 +28,12 @@ from edgewise.errors import InputError
 from edgewise.peers.node.peer import Peer
 from edgewise.peers.node.result import PeerResult
 from edgewise.peers.operations.metrics import Metrics
+from edgewise.running.trace import Trace
 
 
 def link(**said):
-    usual = {"connected": True, "heard_at": time.monotonic(), "streams": 1, "garbage": 0}
-    return SimpleNamespace(**usual | {"bytes_sent": 0, "bytes_heard": 0, "stale": 0} | said)
+    usual = {"connected": True, "last_heard": time.monotonic(), "streams": 1, "protocol_errors": 0}
+    return SimpleNamespace(**usual | {"bytes_sent": 0, "bytes_heard": 0, "stale_rounds": 0} | said)
 
 
 def peer(metrics="127.0.0.1:0", **attributes):
@@ -42,12 +43,12 @@ def peer(metrics="127.0.0.1:0", **attributes):
 
 def running(**said):
     links = {
-        1: link(bytes_sent=1200, bytes_heard=900, streams=4, heard_at=time.monotonic() - 30),
-        7: link(connected=False, streams=0, garbage=2, stale=12),
+        1: link(bytes_sent=1200, bytes_heard=900, streams=4, last_heard=time.monotonic() - 30),
+        7: link(connected=False, streams=0, protocol_errors=2, stale_rounds=12),
     }
-    board = SimpleNamespace(refused=5)
-    usual = {"round": 40, "residual": 1e-3, "board": board, "links": links}
-    return peer(**usual | {"handshakes": lambda: 6} | said)
+    connections = SimpleNamespace(refused=5)
+    usual = {"round": 40, "residual": 1e-3, "connections": connections, "links": links}
+    return peer(**usual | {"tls_failures": lambda: 6} | said)
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def scrape():
 
 
 def samples(port):
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
         text = answer.read().decode()
     return {
         (sample.name, sample.labels.get("neighbour")): sample
@@ -97,8 +98,8 @@ def test_every_number_is_told_as_it_is(scrape):
         ("edgewise_neighbour_heard_bytes_total", "7"): 0,
         ("edgewise_neighbour_reconnects_total", "1"): 3,
         ("edgewise_neighbour_reconnects_total", "7"): 0,
-        ("edgewise_neighbour_garbage_total", "1"): 0,
-        ("edgewise_neighbour_garbage_total", "7"): 2,
+        ("edgewise_neighbour_protocol_errors_total", "1"): 0,
+        ("edgewise_neighbour_protocol_errors_total", "7"): 2,
     }
 
 
@@ -159,9 +160,9 @@ def test_a_node_tells_its_metrics_while_it_fits_and_no_longer(place, monkeypatch
         log = Path("mesh/peer0/log.jsonl").read_text()
         ports.append(int(re.search(r"peer 0 tells its metrics at port (\d+)", log)[1]))
         self.round, self.residual, self.links = 7, 0.5, {1: link()}
-        self.board = SimpleNamespace(refused=0)
+        self.connections = SimpleNamespace(refused=0)
         assert samples(ports[0])["edgewise_rounds_total", None].value == 7
-        return PeerResult(None, 7, 0.5, "finished", [])
+        return PeerResult(None, 7, 0.5, "finished", Trace({"rounds": []}))
 
     monkeypatch.setattr(Peer, "fit", fit)
     done = node()

@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import threading
 import time
 
 import pytest
@@ -22,7 +21,7 @@ from trace_rows import write_trace
 
 from edgewise.cli import watch
 from edgewise.cli.app import app
-from edgewise.cli.peer_view import BLOCKS, Look
+from edgewise.cli.peer_view import BLOCKS, PeerView
 from edgewise.peers.config.peer_config import read
 from edgewise.peers.node.peer import Peer
 from edgewise.peers.node.result import PeerResult
@@ -31,7 +30,7 @@ NEIGHBOUR = {
     "connected": True,
     "silent_seconds": 0.25,
     "streams": 3,
-    "garbage": 4,
+    "protocol_errors": 4,
     "bytes_sent": 2_000_000,
     "bytes_heard": 1_000_000,
     "behind": 17,
@@ -95,7 +94,7 @@ def node(*words, code=0):
 def test_the_view_shows_what_the_files_say(config):
     write_status(config)
     write_trace(config.out / "trace.csv", [10.0**-k for k in range(8)])
-    text = drawn(watch.view(Look(config), ["one", "two"]))
+    text = drawn(watch.view(PeerView(config), ["one", "two"]))
     assert f"peer 0 of {config.mesh}" in text
     assert re.search(r"state +running", text)
     assert re.search(r"round +1,240 of 5,000", text)
@@ -113,49 +112,49 @@ def test_the_view_shows_what_the_files_say(config):
 
 def test_what_is_missing_does_not_break_the_view(config):
     (config.out / "status.json").write_text('{"state": "waiting", "neighbours": {"1": {}}}')
-    look = Look(config)
-    assert re.search(r"state +waiting", drawn(watch.view(look)))
-    assert watch.line(look).startswith("peer 0: waiting, round 0 of 5,000")
+    peer = PeerView(config)
+    assert re.search(r"state +waiting", drawn(watch.view(peer)))
+    assert watch.line(peer).startswith("peer 0: waiting, round 0 of 5,000")
     (config.out / "status.json").write_text("{}")
-    look.again()
-    assert "unknown" in drawn(watch.view(look))
+    peer.refresh()
+    assert "unknown" in drawn(watch.view(peer))
 
 
 def test_a_neighbour_that_takes_no_part(config):
     write_status(config, neighbours={"1": NEIGHBOUR | {"part": False}})
-    assert "connected, takes no part" in drawn(watch.view(Look(config)))
+    assert "connected, takes no part" in drawn(watch.view(PeerView(config)))
 
 
 def test_speeds_are_those_of_the_last_seconds(config):
     write_status(config, time=1000.0, rounds=100, bytes_sent=0)
-    look = Look(config)
-    assert look.per_second("rounds") == 100 / 12.5
+    peer = PeerView(config)
+    assert peer.per_second("rounds") == 100 / 12.5
     for later in range(1, 31):
         pace = 10 if later <= 15 else 50
-        rounds = look.said["rounds"] + pace
+        rounds = peer.status["rounds"] + pace
         write_status(config, time=1000.0 + later, rounds=rounds, bytes_sent=1000 * later)
-        look.again()
-        look.again()  # nothing new
-    assert look.per_second("rounds") == 50
-    assert look.per_second("bytes_sent") == 1000
+        peer.refresh()
+        peer.refresh()  # nothing new
+    assert peer.per_second("rounds") == 50
+    assert peer.per_second("bytes_sent") == 1000
     write_status(config, time=1040.0, rounds=5)  # from a checkpoint, or anew
-    look.again()
-    assert look.per_second("rounds") == 5 / 12.5
+    peer.refresh()
+    assert peer.per_second("rounds") == 5 / 12.5
     write_status(config, time=1041.0, rounds=2500, state="finished")
-    look.again()
-    assert look.per_second("rounds") == 200
+    peer.refresh()
+    assert peer.per_second("rounds") == 200
 
 
 def test_a_former_run_is_not_taken_for_this_one(config):
     write_status(config, pid=1, state="finished")
     write_trace(config.out / "trace.csv", [1.0, 0.5])
-    look = Look(config, os.getpid())
-    assert (look.said, look.trace.points) == ({"peer": 0, "state": "starting"}, [])
+    peer = PeerView(config, os.getpid())
+    assert (peer.status, peer.trace.points) == ({"peer": 0, "state": "starting"}, [])
     write_status(config)
-    look.again()
-    assert (look.said["rounds"], len(look.trace.points)) == (1240, 2)
+    peer.refresh()
+    assert (peer.status["rounds"], len(peer.trace.points)) == (1240, 2)
     (config.out / "status.json").write_text("damaged")
-    assert Look(config, os.getpid()).said["state"] == "starting"
+    assert PeerView(config, os.getpid()).status["state"] == "starting"
 
 
 @pytest.mark.parametrize("state", ["waiting", "running", "lingering"])
@@ -163,29 +162,32 @@ def test_one_that_is_under_way_without_a_process_has_died(config, state):
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     write_status(config, pid=gone.pid, state=state)
-    look = Look(config)
-    assert (look.said["state"], look.under_way) == ("died", False)
+    peer = PeerView(config)
+    assert (peer.status["state"], peer.under_way) == ("died", False)
 
 
 # --- the commands ---------------------------------------------------------------------------------
 
 
 def test_watching_ends_with_the_peer(config, monkeypatch):
-    monkeypatch.setattr(watch, "NOW_AND_THEN", 0.1)
+    monkeypatch.setattr(watch, "NOW_AND_THEN", 0.01)
     monkeypatch.setattr(watch, "MOMENT", 0.02)
     write_status(config)
+    news = iter(
+        [
+            {"rounds": 2000, "time": 2000.0},
+            {"rounds": 3000, "time": 3000.0},
+            {"rounds": 4000, "state": "finished"},
+        ]
+    )
+    sleep = time.sleep
 
-    def run_on():
-        for rounds in (2000, 3000):
-            time.sleep(0.3)
-            write_status(config, rounds=rounds, time=float(rounds))
-        time.sleep(0.3)
-        write_status(config, rounds=4000, state="finished")
+    def meanwhile(seconds):  # between two looks, however long they take
+        write_status(config, **next(news))
+        sleep(seconds)
 
-    thread = threading.Thread(target=run_on)
-    thread.start()
+    monkeypatch.setattr("edgewise.cli.watch.time.sleep", meanwhile)
     said = node("--watch").stdout.splitlines()
-    thread.join()
     rounds = [int(re.search(r"round ([\d,]+) of", line)[1].replace(",", "")) for line in said]
     assert rounds == [1240, 2000, 3000, 4000]
     assert "running" in said[0]

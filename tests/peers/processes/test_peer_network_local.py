@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("cryptography", reason="peers need cryptography: pip install 'edgewise[peers]'")
 pytest.importorskip("grpc", reason="peers need grpcio: pip install 'edgewise[peers]'")
 
+from end_with_parent import ending_with_us
 from network_calls import call, refused
 from peer_process import ENVIRONMENT, PATIENCE, free_ports
 
@@ -37,7 +38,7 @@ def mesh(tmp_path, monkeypatch):
 def local():
     words = ["network", "local", "mesh", "--data", "breast_cancer", "--scale"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "edgewise", *words],
+        ending_with_us(sys.executable, "-m", "edgewise", *words),
         env=ENVIRONMENT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

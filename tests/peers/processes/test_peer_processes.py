@@ -19,7 +19,8 @@ from uneven import problem_of
 import edgewise as ew
 from edgewise.methods.catalogue import make
 from edgewise.peers.config.peer_config import Fit
-from edgewise.peers.node.stepper import Local, Pair, at_a_peer, facts_of
+from edgewise.peers.node.stepper import Stepper, facts_of
+from edgewise.peers.transport.edge_facts import EdgeFacts
 
 BLACK_HOLE = 6.0  # seconds
 GRAPH = ew.Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])
@@ -33,7 +34,7 @@ def penalised(nodes):
 
 
 def simulated(problem, graph, method, rounds):
-    return ew.solve(problem, graph, at_a_peer(method), rounds=rounds, reference=False).X
+    return ew.solve(problem, graph, method.healing(), rounds=rounds, reference=False).X
 
 
 # --- the computation alone ------------------------------------------------------------------------
@@ -43,11 +44,11 @@ def simulated(problem, graph, method, rounds):
     ("name", "eta"),
     [
         ("saga-pd", None),
-        ("svr-pd", None),
+        pytest.param("svr-pd", None, marks=pytest.mark.exhaustive),
         ("lsvr-pd", None),
         ("pdmm", None),
-        ("d-admm", None),
-        ("pg-extra", 0.1),
+        pytest.param("d-admm", None, marks=pytest.mark.exhaustive),
+        pytest.param("pg-extra", 0.1, marks=pytest.mark.exhaustive),
         ("nids", 0.1),
     ],
 )
@@ -58,8 +59,8 @@ def test_one_node_at_a_time_is_the_simulator(name, eta):
         facts = [facts_of(part, int(graph.degrees[i])) for i, part in enumerate(own)]
         around = [graph.neighbours(i).tolist() for i in range(6)]
         peers = [
-            Local(own[i], i, make(name, eta), 0, np.dtype(float), facts[i]).among(
-                [Pair(facts[i], facts[j]) for j in around[i]]
+            Stepper(own[i], i, make(name, eta), 0, np.dtype(float), facts[i]).among(
+                [EdgeFacts(facts[i], facts[j]) for j in around[i]]
             )
             for i in range(6)
         ]
@@ -108,7 +109,7 @@ def test_all_stop_at_the_same_round_when_all_are_below_the_tolerance(undisturbed
     models, rounds = undisturbed
     assert len(set(rounds)) == 1
     assert rounds[0] < FIT.rounds
-    assert rounds[0] % 10 == 4  # V after a look: calm is counted with a new residual alone
+    assert rounds[0] % 10 == 4  # V after a look: hops are counted with a new residual alone
     assert np.abs(models - ew.reference(penalised(4)).x).max() < 1e-6
 
 
@@ -131,25 +132,28 @@ def test_three_kills_change_nothing_at_all(undisturbed, tmp_path):
     assert np.array_equal(models, undisturbed[0])
 
 
-def test_eight_peers_mix_and_one_of_them_is_asked_to_stop_and_comes_back(tmp_path):
-    ring, chords = [(i, (i + 1) % 8) for i in range(8)], [(0, 4), (1, 5), (2, 6)]
-    problem, graph, rounds = penalised(8), ew.Graph.from_edges(ring + chords), 1000
+MANY = ew.Graph.from_edges([(i, (i + 1) % 8) for i in range(8)] + [(0, 4), (1, 5), (2, 6)])
+
+
+@pytest.mark.parametrize("graph", [GRAPH, pytest.param(MANY, marks=pytest.mark.exhaustive)])
+def test_peers_mix_and_one_of_them_is_asked_to_stop_and_comes_back(tmp_path, graph):
+    problem, rounds, all_of_them = penalised(graph.nodes), 1000, range(graph.nodes)
     fit = replace(FIT, method="nids", eta=0.1, rounds=rounds)
-    with Peers(tmp_path / "mesh", problem, graph, fit, 2 * PENALTIES) as peers:
-        peers.start(*range(8))
-        peers.until_round(5, 50)
-        assert peers.running[5].poll() is None
-        peers.running[5].send_signal(signal.SIGTERM)
-        peers.until(lambda: peers.running[5].poll() is not None, "the end of peer 5")
-        assert peers.running[5].returncode == 0
-        stopped = int(np.load(peers.configs[5].out / "model.npz")["round"])
+    with Peers(tmp_path / "mesh", problem, graph, fit, graph.nodes // 4 * PENALTIES) as peers:
+        peers.start(*all_of_them)
+        peers.until_round(1, 50)
+        assert peers.running[1].poll() is None
+        peers.running[1].send_signal(signal.SIGTERM)
+        peers.until(lambda: peers.running[1].poll() is not None, "the end of peer 1")
+        assert peers.running[1].returncode == 0
+        stopped = int(np.load(peers.configs[1].out / "model.npz")["round"])
         assert 50 <= stopped < rounds
-        assert peers.status(5)["state"] == "stopped"
-        peers.start(5)
-        assert peers.ended() == [0] * 8
-        assert f"goes on from round {stopped}\n" in peers.said(5)
+        assert peers.status(1)["state"] == "stopped"
+        peers.start(1)
+        assert peers.ended() == [0 for _ in all_of_them]
+        assert f"goes on from round {stopped}\n" in peers.said(1)
         models, ended = peers.models()
-    assert ended == [rounds] * 8
+    assert ended == [rounds for _ in all_of_them]
     expected = simulated(problem, graph, make("nids", 0.1), rounds)
     np.testing.assert_allclose(models, expected, rtol=0, atol=1e-10)
 

@@ -16,6 +16,7 @@ from uneven import problem_of
 
 import edgewise as ew
 from edgewise.peers.config.peer_config import Fit
+from edgewise.running.trace import COLUMNS
 
 pytestmark = pytest.mark.filterwarnings("ignore:peer . has one neighbour")
 FIT = Fit(ridge=1e-3, rounds=120, mode="strict", classes=(-1.0, 1.0))
@@ -60,9 +61,18 @@ def test_one_from_python_and_one_from_the_command_line(tmp_path, problem, call):
     assert np.array_equal(result.x, models[0])
     assert result.rounds == 120
     assert result.message.startswith("finished after 120 rounds")
-    assert [row["rounds"] for row in result.trace] == list(range(10, 121, 10))
-    assert rows[: len(result.trace)] == result.trace
-    assert result.residual == result.trace[-1]["residual"]
+    assert isinstance(result.trace, ew.Trace)
+    assert result.trace.meta == {"method": "saga-pd", "peer": 0, "size": problem.size}
+    assert list(result.trace["rounds"]) == list(range(10, 121, 10))
+    assert result.residual == result.trace["residual"][-1]
+    kept = ew.Trace.load(peers.configs[0].out / "trace.csv")
+    for column in COLUMNS:
+        told = [row[column] for row in rows[: len(result.trace)]]
+        np.testing.assert_array_equal(result.trace[column], told)
+        np.testing.assert_array_equal(result.trace[column], kept[column])
+    # one vector a round to one neighbour; the last may still be on its way out
+    assert (np.abs(result.trace["rounds"] - result.trace["vectors_sent"]) <= 2).all()
+    assert np.isnan(result.trace["bregman"]).all()
 
 
 @pytest.mark.parametrize("call", [plainly, inside_a_loop])

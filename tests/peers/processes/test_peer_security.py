@@ -5,7 +5,6 @@ import json
 import signal
 import socket
 import ssl
-import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 
@@ -20,14 +19,14 @@ from peer_process import Peers
 from uneven import problem_of
 
 import edgewise as ew
+from edgewise.peers.config import certificates
+from edgewise.peers.config.certificates import issue, make_authority, name_of
 from edgewise.peers.config.peer_config import Fit
 from edgewise.peers.node.own_problem import one_node
 from edgewise.peers.node.stepper import facts_of
 from edgewise.peers.operations.mesh import CERTIFICATE, KEY
-from edgewise.peers.transport import certificates
-from edgewise.peers.transport.certificates import issue, make_authority, name_of
 from edgewise.peers.transport.connections import METHOD, SERVICE
-from edgewise.peers.transport.frames import HELLO, VECTORS, Frame, encode
+from edgewise.peers.transport.frames import GREETING, VECTORS, VERSION, Frame, encode
 
 ROUNDS, EACH, TARGET = 1500, 40, 1
 NOBODY = 7
@@ -97,12 +96,14 @@ class Strangers:
         config = self.peers.configs[id]
         problem = one_node(config, self.peers.folder / f"data{id}.npz")
         agreed = config.agreed() | {"unknowns": problem.size, "classes": [-1.0, 1.0]}
+        agreed["protocol"] = VERSION
         facts = list(facts_of(problem, len(config.neighbours)))
-        wants = self.peers.status(TARGET)["rounds"]  # one that needs older ones would stop the run
-        said = {"agreed": agreed, "facts": facts, "life": "stranger", "wants": wants}
-        said |= {"edge": None, "kept": 0}
+        # one that needs older messages would stop the run
+        resume_at = self.peers.status(TARGET)["rounds"]
+        said = {"agreed": agreed, "facts": facts, "incarnation": "stranger", "resume_at": resume_at}
+        said |= {"edge": None, "oldest_kept": 0}
         text = json.dumps(said | changes).encode()
-        return encode(Frame(HELLO, sender=id, receiver=TARGET, payload=text))
+        return encode(Frame(GREETING, sender=id, receiver=TARGET, payload=text))
 
 
 @pytest.fixture(scope="module")
@@ -116,11 +117,10 @@ def attacked(tmp_path_factory):
         peers.until_round(TARGET, 20)
         for other in (0, 2):
             peers.running[other].send_signal(signal.SIGSTOP)
-        time.sleep(2)  # the last of what they sent is taken, and told
+        (seen["round"],) = peers.until_still(TARGET)  # the last of what they sent is taken
         strangers = Strangers(peers)
-        seen["round"] = peers.status(TARGET)["rounds"]
         seen |= refusals(strangers)
-        seen["garbage"] = nonsense(strangers)
+        seen["nonsense"] = nonsense(strangers)
         seen["told"] = strangers.told
         for other in (0, 2):
             peers.running[other].send_signal(signal.SIGCONT)
@@ -182,9 +182,9 @@ def nonsense(strangers):
         b"GET / HTTP/1.1",
         encode(vectors),
         hello[:-1],
-        strangers.greeting(0, wants="x"),
+        strangers.greeting(0, resume_at="x"),
     ]
-    instead.append(encode(Frame(HELLO, sender=0, receiver=TARGET, payload=b"[1]")))
+    instead.append(encode(Frame(GREETING, sender=0, receiver=TARGET, payload=b"[1]")))
     return [strangers.call(own, hello, data) for data in after] + [
         strangers.call(own, data) for data in instead
     ]
@@ -221,9 +221,11 @@ def test_nothing_older_than_tls_1_3(attacked):
     assert isinstance(attacked["1.2"].value, OSError)  # ssl.SSLError is one
 
 
-def test_a_neighbour_that_sends_garbage_is_cut_off_and_counted(attacked):
-    assert set(attacked["garbage"]) == {grpc.StatusCode.ABORTED}
-    assert attacked["status"]["neighbours"]["0"]["garbage"] == len(attacked["garbage"]) == 15
+def test_a_neighbour_that_breaks_the_protocol_is_cut_off_and_counted(attacked):
+    assert set(attacked["nonsense"]) == {grpc.StatusCode.ABORTED}
+    assert (
+        attacked["status"]["neighbours"]["0"]["protocol_errors"] == len(attacked["nonsense"]) == 15
+    )
     lines = [line for line in attacked["said"].splitlines() if "peer 0 cut off" in line]
     assert 1 <= len(lines) < 15
 

@@ -6,32 +6,33 @@ import pytest
 pytest.importorskip("grpc", reason="peers need grpcio: pip install 'edgewise[peers]'")
 
 from edgewise.peers.transport.frames import (
-    BYE,
-    HEAD,
-    HELLO,
-    MOST_TEXT,
+    FAREWELL,
+    GREETING,
+    HEADER,
+    MAX_TEXT,
     NEVER,
     VECTORS,
-    Format,
+    VERSION,
     Frame,
-    Garbage,
+    MessageFormat,
+    ProtocolError,
     decode,
     encode,
-    largest,
+    max_frame_bytes,
 )
-from edgewise.peers.transport.links import FAR_AHEAD, Link
-from edgewise.peers.transport.wakeup import News
+from edgewise.peers.transport.links import MAX_SKIPPED, Link
+from edgewise.peers.transport.wakeup import Wakeup
 
 NUMBERS = np.random.default_rng(0).standard_normal((2, 5))
-FORMAT = Format(2, 5, "float64")
+FORMAT = MessageFormat(2, 5, "float64")
 AGREED = {"sender": 3, "receiver": 1, "format": FORMAT}
 FRAME = Frame(VECTORS, 17, 10, 40, 2, 3, 1, NUMBERS)
-HEARD = HEAD.unpack(encode(FRAME)[: HEAD.size])
+HEARD = HEADER.unpack(encode(FRAME)[: HEADER.size])
 
 
 def with_head(place, value):
     fields = [*HEARD[:place], value, *HEARD[place + 1 :]]
-    return HEAD.pack(*fields) + encode(FRAME)[HEAD.size :]
+    return HEADER.pack(*fields) + encode(FRAME)[HEADER.size :]
 
 
 def assert_same(frame, other):
@@ -46,21 +47,21 @@ def test_numbers_come_out_as_they_went_in(wire):
     got = decode(data, 3, 1, FORMAT._replace(wire=wire))
     assert_same(got, FRAME._replace(payload=numbers))
     assert got.payload.dtype == wire
-    assert len(data) == HEAD.size + numbers.nbytes
+    assert len(data) == HEADER.size + numbers.nbytes
 
 
-@pytest.mark.parametrize("kind", [HELLO, BYE])
+@pytest.mark.parametrize("kind", [GREETING, FAREWELL])
 def test_text_comes_out_as_it_went_in(kind):
     frame = Frame(kind, 4, 3, NEVER, 1, 3, 1, b'{"a": 1}')
     assert decode(encode(frame), **AGREED) == frame
 
 
 def test_the_largest_frame_is_as_large_as_one_may_get():
-    text = Frame(HELLO, sender=3, receiver=1, payload=b"x" * MOST_TEXT)
-    assert len(encode(text)) == largest(FORMAT) == HEAD.size + MOST_TEXT
+    text = Frame(GREETING, sender=3, receiver=1, payload=b"x" * MAX_TEXT)
+    assert len(encode(text)) == max_frame_bytes(FORMAT) == HEADER.size + MAX_TEXT
     assert decode(encode(text), **AGREED) == text
-    assert largest(Format(2, 10**6, "float32")) == HEAD.size + 8 * 10**6
-    with pytest.raises(Garbage, match="wrong length"):
+    assert max_frame_bytes(MessageFormat(2, 10**6, "float32")) == HEADER.size + 8 * 10**6
+    with pytest.raises(ProtocolError, match="wrong length"):
         decode(encode(text._replace(payload=text.payload + b"x")), **AGREED)
 
 
@@ -82,17 +83,17 @@ def mutated(rng, data):
 
 def test_a_thousand_wrong_frames_are_refused_or_are_what_they_say():
     rng, refused = np.random.default_rng(9), 0
-    hello = encode(Frame(HELLO, sender=3, receiver=1, payload=b'{"wants": 0}'))
+    hello = encode(Frame(GREETING, sender=3, receiver=1, payload=b'{"resume_at": 0}'))
     for trial in range(1000):
         if trial % 4 == 0:
-            data = rng.bytes(int(rng.integers(0, 3 * HEAD.size)))
+            data = rng.bytes(int(rng.integers(0, 3 * HEADER.size)))
         elif trial % 4 == 1:
-            data = encode(FRAME)[: HEAD.size] + rng.bytes(int(rng.integers(0, 120)))
+            data = encode(FRAME)[: HEADER.size] + rng.bytes(int(rng.integers(0, 120)))
         else:
             data = mutated(rng, encode(FRAME) if trial % 4 == 2 else hello)
         try:
             frame = decode(data, **AGREED)
-        except Garbage:
+        except ProtocolError:
             refused += 1
         else:
             assert encode(frame) == data  # other numbers, but a frame through and through
@@ -110,7 +111,7 @@ def test_a_thousand_wrong_frames_are_refused_or_are_what_they_say():
     ],
 )
 def test_frames_that_were_not_agreed_on(other, reason):
-    with pytest.raises(Garbage, match=reason):
+    with pytest.raises(ProtocolError, match=reason):
         decode(encode(FRAME), **AGREED | other)
 
 
@@ -118,20 +119,20 @@ def test_frames_that_were_not_agreed_on(other, reason):
 def test_numbers_that_are_not_finite(wrong):
     numbers = NUMBERS.copy()
     numbers[1, 3] = wrong
-    with pytest.raises(Garbage, match="not finite"):
+    with pytest.raises(ProtocolError, match="not finite"):
         decode(encode(FRAME._replace(payload=numbers)), **AGREED)
 
 
 @pytest.mark.parametrize("change", [-8, -1, 1, 8])
 def test_more_or_fewer_bytes_than_the_head_says(change):
     data = encode(FRAME) + bytes(max(change, 0))
-    with pytest.raises(Garbage, match="bytes for 2 x 5 numbers"):
+    with pytest.raises(ProtocolError, match="bytes for 2 x 5 numbers"):
         decode(data[: len(data) + min(change, 0)], **AGREED)
 
 
-@pytest.mark.parametrize(("place", "value"), [(0, b"EV"), (1, 2), (2, 0), (2, 5), (5, 1)])
+@pytest.mark.parametrize(("place", "value"), [(0, b"EV"), (1, VERSION + 1), (2, 0), (2, 5), (5, 1)])
 def test_another_protocol(place, value):
-    with pytest.raises(Garbage, match="no frame of this protocol"):
+    with pytest.raises(ProtocolError, match="no frame of this protocol"):
         decode(with_head(place, value), **AGREED)
 
 
@@ -139,7 +140,7 @@ def test_another_protocol(place, value):
 
 
 def link_of(strict, ahead=11):
-    return Link(1, 3, strict, FORMAT, ahead, News())
+    return Link(1, 3, strict, FORMAT, ahead, Wakeup())
 
 
 def at(round, saved=0, stop=NEVER, **more):
@@ -148,25 +149,25 @@ def at(round, saved=0, stop=NEVER, **more):
 
 def test_strict_keeps_every_round_in_the_window_and_gives_each_once():
     link = link_of(strict=True)
-    link.need = 20
+    link.awaited_round = 20
     for round in (19, 20, 21, 31):
-        link.take(at(round, calm=round))
-    assert [link.has(r) for r in (19, 20, 21, 22, 31)] == [False, True, True, False, True]
-    assert np.array_equal(link.open(20), NUMBERS + 20)
-    assert link.calm == 20  # not 31: what stops a run must not depend on who is quick
-    assert not link.has(20)
-    link.take(at(20))
-    assert not link.has(20)  # it was used
-    link.take(at(32))  # the window went on with the round
+        link.receive(at(round, converged_hops=round))
+    assert [link.has_message(r) for r in (19, 20, 21, 22, 31)] == [False, True, True, False, True]
+    assert np.array_equal(link.take_message(20), NUMBERS + 20)
+    assert link.converged_hops == 20  # not 31: what stops a run must not depend on who is quick
+    assert not link.has_message(20)
+    link.receive(at(20))
+    assert not link.has_message(20)  # it was used
+    link.receive(at(32))  # the window went on with the round
 
 
 def test_strict_refuses_rounds_nobody_can_have_come_to_and_believes_nothing_in_them():
     link = link_of(strict=True)
-    link.need = 20
+    link.awaited_round = 20
     link.post(at(20))
-    with pytest.raises(Garbage, match="round 32, 20 is awaited"):
-        link.take(at(32, saved=32, stop=1))
-    assert (link.saved, link.stop, link.mail) == (0, NEVER, {})
+    with pytest.raises(ProtocolError, match="round 32, 20 is awaited"):
+        link.receive(at(32, saved=32, stop=1))
+    assert (link.saved, link.stop, link.inbox) == (0, NEVER, {})
     assert link.sent == {20: encode(at(20))}
 
 
@@ -174,52 +175,52 @@ def test_what_is_saved_is_forgotten_and_no_more():
     link = link_of(strict=True)
     for round in range(6):
         link.post(at(round))
-    link.take(at(4, saved=3))
+    link.receive(at(4, saved=3))
     assert sorted(link.sent) == [3, 4, 5]
-    with pytest.raises(Garbage, match="saved round 6 before it came to 5"):
-        link.take(at(5, saved=6))
+    with pytest.raises(ProtocolError, match="saved round 6 before it came to 5"):
+        link.receive(at(5, saved=6))
     assert sorted(link.sent) == [3, 4, 5]
 
 
 def test_tolerant_keeps_the_newest_alone_both_ways():
     link = link_of(strict=False)
     for round in (5, 3, 9, 8):
-        link.take(at(round, calm=round))
+        link.receive(at(round, converged_hops=round))
         link.post(at(round))
-    assert link.has(0)
-    assert np.array_equal(link.open(0), NUMBERS + 9)
-    assert link.calm == 9
-    assert not link.has(0)
-    assert np.array_equal(link.open(0), NUMBERS + 9)  # again, while nothing newer comes
+    assert link.has_message(0)
+    assert np.array_equal(link.take_message(0), NUMBERS + 9)
+    assert link.converged_hops == 9
+    assert not link.has_message(0)
+    assert np.array_equal(link.take_message(0), NUMBERS + 9)  # again, while nothing newer comes
     assert (link.next_message(None), link.next_message(None)) == (encode(at(8)), None)
-    with pytest.raises(Garbage, match="after 9"):
-        link.take(at(10 + FAR_AHEAD))
-    link.take(at(9 + FAR_AHEAD))
+    with pytest.raises(ProtocolError, match="after 9"):
+        link.receive(at(10 + MAX_SKIPPED))
+    link.receive(at(9 + MAX_SKIPPED))
 
 
 def test_tolerant_takes_up_a_neighbour_that_is_far_along():
     link = link_of(strict=False)
-    link.their_round = 3 * FAR_AHEAD  # as it said when it came back
-    link.take(at(3 * FAR_AHEAD + 5))
-    assert np.array_equal(link.open(0), NUMBERS + 3 * FAR_AHEAD + 5)
+    link.other_round = 3 * MAX_SKIPPED  # as it said when it came back
+    link.receive(at(3 * MAX_SKIPPED + 5))
+    assert np.array_equal(link.take_message(0), NUMBERS + 3 * MAX_SKIPPED + 5)
 
 
 def test_nobody_stops_at_a_round_that_is_over():
     link = link_of(strict=True)
-    with pytest.raises(Garbage, match="to stop at 4, in round 5"):
-        link.take(at(5, stop=4))
+    with pytest.raises(ProtocolError, match="to stop at 4, in round 5"):
+        link.receive(at(5, stop=4))
     assert link.stop == NEVER
 
 
 def test_a_farewell_is_no_message():
     link = link_of(strict=True)
-    link.take(Frame(BYE, 3, 3, 3, 4, 3, 1))
-    assert (link.gone, link.stop, link.has(3)) == (True, 3, False)
+    link.receive(Frame(FAREWELL, 3, 3, 3, 4, 3, 1))
+    assert (link.gone, link.stop, link.has_message(3)) == (True, 3, False)
 
 
-def test_complaints_are_counted(caplog):
+def test_protocol_errors_are_counted(caplog):
     link = link_of(strict=True)
     for _ in range(50):
-        link.complain("numbers that are not finite")
-    assert link.garbage == 50
+        link.count_error("numbers that are not finite")
+    assert link.protocol_errors == 50
     assert caplog.messages[0] == "peer 3 cut off: numbers that are not finite"

@@ -22,7 +22,7 @@ OTHER_NAME = (
 )
 BEGINNING = """
 import ctypes, logging, os, signal, subprocess, sys, time
-from edgewise.peers.transport.tls_failures import counting_handshakes
+from edgewise.peers.transport.tls_failures import counting_tls_failures
 
 logging.getLogger("edgewise").addHandler(logging.NullHandler())
 
@@ -50,7 +50,7 @@ def run(script, code=0, **options):
 
 def test_failed_handshakes_are_counted_and_all_else_is_passed_on():
     out, err = run("""
-        with counting_handshakes() as seen:
+        with counting_tls_failures() as seen:
             print("before", file=sys.stderr)
             os.write(2, f"{FAILED}\\nbetween\\n{FAILED}\\n{OTHER_NAME}x\\n".encode())
             os.write(2, FAILED[:30].encode())
@@ -69,7 +69,7 @@ def test_part_of_a_line_does_not_wait_for_the_rest():
         ours, theirs = os.pipe()
         kept = os.dup(2)
         os.dup2(theirs, 2)
-        with counting_handshakes():
+        with counting_tls_failures():
             os.write(2, b"Impatient: 50 %")
             print(os.read(ours, 100))
         os.dup2(kept, 2)
@@ -80,7 +80,7 @@ def test_part_of_a_line_does_not_wait_for_the_rest():
 def test_they_are_logged_with_a_reason():
     out, _ = run("""
         logging.basicConfig(stream=sys.stdout, format="%(name)s %(levelname)s %(message)s")
-        with counting_handshakes() as seen:
+        with counting_tls_failures() as seen:
             os.write(2, f"{FAILED}\\n".encode())
             until(lambda: seen.count == 1)
     """)
@@ -101,10 +101,10 @@ def test_reasons(detail, reason):
 
 
 def test_a_traceback_and_the_last_words_of_a_crash_arrive():
-    _, err = run("with counting_handshakes():\n    raise ZeroDivisionError('traced')", code=1)
+    _, err = run("with counting_tls_failures():\n    raise ZeroDivisionError('traced')", code=1)
     assert "ZeroDivisionError: traced" in err
     crash = """
-        with counting_handshakes():
+        with counting_tls_failures():
             libc = ctypes.PyDLL(None)  # with Python's lock held
             libc.write(2, b"last words\\n", 11)
             libc.abort()
@@ -115,7 +115,7 @@ def test_a_traceback_and_the_last_words_of_a_crash_arrive():
 
 def test_much_is_passed_on_even_where_pythons_lock_is_held():
     _, err = run("""
-        with counting_handshakes():
+        with counting_tls_failures():
             text = b"x" * 99 + b"\\n"
             libc = ctypes.PyDLL(None)
             for _ in range(30_000):
@@ -127,7 +127,7 @@ def test_much_is_passed_on_even_where_pythons_lock_is_held():
 def test_stderr_may_be_closed_or_unread():
     closed = """
         os.close(2)
-        with counting_handshakes() as seen:
+        with counting_tls_failures() as seen:
             os.write(2, f"{FAILED}\\n".encode())
             until(lambda: seen.count == 1)
         print("went on")
@@ -138,7 +138,7 @@ def test_stderr_may_be_closed_or_unread():
         os.dup2(theirs, 2)
         os.close(theirs)
         os.close(ours)
-        with counting_handshakes() as seen:
+        with counting_tls_failures() as seen:
             for _ in range(2000):
                 os.write(2, b"x" * 99 + b"\\n")
             os.write(2, f"{FAILED}\\n".encode())
@@ -153,7 +153,7 @@ def test_signals_for_the_peer_do_not_end_the_sieve():
         """
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: None)
-        with counting_handshakes() as seen:
+        with counting_tls_failures() as seen:
             os.write(2, f"{FAILED}\\n".encode())
             until(lambda: seen.count == 1)
             for number in (signal.SIGINT, signal.SIGTERM):
@@ -178,7 +178,7 @@ def test_where_the_sieve_dies_stderr_goes_on():
                 started.append(self)
         subprocess.Popen = Remembered
         where = os.fstat(2).st_ino
-        with counting_handshakes():
+        with counting_tls_failures():
             assert os.fstat(2).st_ino != where
             started[0].kill()
             until(lambda: os.fstat(2).st_ino == where)
@@ -191,10 +191,12 @@ def test_a_child_that_keeps_stderr_open_does_not_hold_up_the_end():
     out, err = run("""
         import edgewise.peers.transport.tls_failures as module
         module.DRAINED = 0.5
-        with counting_handshakes():
-            child = subprocess.Popen(["sh", "-c", "sleep 4; echo late >&2"])
+        with counting_tls_failures():
+            wait = ["sh", "-c", "read word; echo late >&2"]
+            child = subprocess.Popen(wait, stdin=subprocess.PIPE)
         os.write(2, b"at once\\n")
         print(child.poll())
+        child.stdin.close()
         child.wait()
     """)
     assert out == "None\n"
@@ -204,7 +206,7 @@ def test_a_child_that_keeps_stderr_open_does_not_hold_up_the_end():
 def test_grpc_is_made_to_speak(monkeypatch):
     monkeypatch.setenv("GRPC_VERBOSITY", "error")
     out, _ = run("""
-        with counting_handshakes():
+        with counting_tls_failures():
             print(os.environ.get("GRPC_VERBOSITY"))
     """)
     assert out == "None\n"
@@ -228,7 +230,7 @@ with socket.create_connection(("127.0.0.1", int(sys.argv[1])), 60) as plain:
 
 def test_lines_as_grpc_itself_writes_them(tmp_path):
     pytest.importorskip("grpc", reason="peers need grpcio: pip install 'edgewise[peers]'")
-    from edgewise.peers.transport.certificates import issue, make_authority
+    from edgewise.peers.config.certificates import issue, make_authority
 
     signer = make_authority()
     pairs = {
@@ -243,7 +245,7 @@ def test_lines_as_grpc_itself_writes_them(tmp_path):
     (tmp_path / "caller.py").write_text(CALLER)
     out, _ = run(
         """
-        with counting_handshakes() as seen:
+        with counting_tls_failures() as seen:
             import grpc
             from concurrent.futures import ThreadPoolExecutor
             key, certificate, authority = (

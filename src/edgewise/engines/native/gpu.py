@@ -18,7 +18,7 @@ from edgewise.engines.native import gpu_kernels as kernels
 from edgewise.engines.native.formulas import ESTIMATORS
 from edgewise.engines.native.soft_threshold import threshold_and_shrink, thresholds_softly
 from edgewise.engines.simulator import Simulator
-from edgewise.engines.wires import Perfect
+from edgewise.engines.wires import DirectWires
 from edgewise.problem.block import Block
 from edgewise.problem.passes import Part
 from edgewise.problem.rows import Dense
@@ -68,14 +68,14 @@ def begin(method: Any, p: Block, X: Array, duals: Array | None) -> Any:
 
 
 def run_rounds(
-    method: Any, network: Perfect, p: Block, carry: Any, noise: Array, fresh: Any, unroll: int
+    method: Any, network: DirectWires, p: Block, carry: Any, noise: Array, fresh: Any, unroll: int
 ) -> Any:
     """As `simulated.run_rounds`, with the block's passes replaced."""
     return simulated.run_rounds(method, network, on_gpu(p), carry, noise, fresh, unroll)
 
 
 def run_whole_rounds(
-    method: Any, network: Perfect, p: Block, carry: Any, noise: Array, fresh: Any, unroll: int
+    method: Any, network: DirectWires, p: Block, carry: Any, noise: Array, fresh: Any, unroll: int
 ) -> Any:
     """As `simulated.run_rounds`, for primal-dual methods: all that follows a draw is one kernel."""
     state, (sent,) = carry

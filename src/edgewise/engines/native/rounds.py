@@ -18,10 +18,10 @@ import numpy as np
 from jax import Array
 
 from edgewise.backend.programs import compiled
-from edgewise.engines.native import layout, program
+from edgewise.engines.native import panels, program
 from edgewise.engines.native.estimators import SAGA
 from edgewise.engines.native.kernels import COLUMNS, State
-from edgewise.engines.native.layout import Numbers
+from edgewise.engines.native.panels import Numbers
 from edgewise.engines.native.work_sharing import STOP, WORDS
 from edgewise.engines.simulator import Simulator
 from edgewise.problem.block import Block
@@ -75,11 +75,11 @@ def run_threads(
     picked: Numbers,
 ) -> None:
     """`program.work` on this thread, and on as many more as there are cores and panels for."""
-    panels, v, _ = state.X.shape
-    shared = layout.aligned((WORDS,), np.int64)
-    slopes, margins = np.zeros(picked.shape[1]), np.zeros((panels, picked.shape[1]))
-    with SPARE_CORES.borrowed(panels - 1) as helpers:
-        scratch = layout.aligned((1 + helpers, v * COLUMNS), state.X.dtype)
+    many, v, _ = state.X.shape
+    shared = panels.aligned((WORDS,), np.int64)
+    slopes, margins = np.zeros(picked.shape[1]), np.zeros((many, picked.shape[1]))
+    with SPARE_CORES.borrowed(many - 1) as helpers:
+        scratch = panels.aligned((1 + helpers, v * COLUMNS), state.X.dtype)
         args = (rule, samples, state, edges, numbers, memory, full)
         args += (picked, slopes, margins, scratch, shared)
         threads = [
@@ -117,7 +117,7 @@ class NativeSimulator(Simulator):
             done += now
         return carry, spent
 
-    def foresee(self, carry: Any, rounds: int) -> None:
+    def compile_ahead(self, carry: Any, rounds: int) -> None:
         """Compile what `advance` will run, beside whatever comes first."""
 
         def compile_it() -> None:
@@ -146,14 +146,14 @@ class NativeSimulator(Simulator):
     def run_rounds(self, carry: Any, picked: Numbers, share: Numbers, batch: Numbers) -> Any:
         """The carry after as many rounds as there are picks."""
         (old, (sent,)), method, p = carry, self.method, self.block
-        rule = layout.rule_of(method, p.loss)
-        state = layout.panels_of(old, sent, method.form == "edge")
-        memory = layout.memory_of(method.gradient, p, old.memory, len(state.X))
-        numbers = layout.numbers_of(method, p, old, batch, rule.estimator == SAGA)
+        rule = panels.rule_of(method, p.loss)
+        state = panels.panels_of(old, sent, method.form == "edge")
+        memory = panels.memory_of(method.gradient, p, old.memory, len(state.X))
+        numbers = panels.numbers_of(method, p, old, batch, rule.estimator == SAGA)
         run_threads(
-            *(rule, layout.samples_of(p, share, batch), state),
-            *(layout.edges_of(p, self.network), numbers, memory),
-            layout.pass_of(rule, len(state.X), self.dtype),
+            *(rule, panels.samples_of(p, share, batch), state),
+            *(panels.edges_of(p, self.network), numbers, memory),
+            panels.pass_of(rule, len(state.X), self.dtype),
             picked,
         )
-        return layout.carry_of(old, state, memory, numbers, self.problem.size)
+        return panels.carry_of(old, state, memory, numbers, self.problem.size)

@@ -1,1 +1,1 @@
-"""What a peer is told before it starts."""
+"""A peer's configuration: its TOML file, addresses, certificates."""

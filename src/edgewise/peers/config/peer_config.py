@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from edgewise.errors import InputError
+from edgewise.fileio import read_toml, toml
+from edgewise.peers.config import certificates
 from edgewise.peers.config.rules import FIT, NEEDED, NEIGHBOUR, PEER, checked
-from edgewise.peers.transport import certificates
-from edgewise.running.run_folders import read_toml, toml
 
-PROTOCOL = 1
 METRICS = "127.0.0.1:0"
 PATHS = ("authority", "certificate", "key", "out")
 PATIENCE_WITH_FILES = 1.0  # seconds that a key and its certificate may take to be replaced
@@ -51,7 +50,7 @@ class Fit:
     dtype: str = "float64"
     wire: str = "float64"
     bits: int | None = None
-    veil: float = 0.0
+    dual_noise: float = 0.0
     mode: str = "tolerant"
     patience: float = 1.0
 
@@ -95,10 +94,10 @@ class PeerConfig:
     def agreed(self) -> dict[str, Any]:
         """What neighbours compare field by field before they start, as JSON can hold it."""
         fit = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self.fit).items()}
-        said = {"protocol": PROTOCOL, "mesh": self.mesh, **fit}
+        agreed = {"mesh": self.mesh, **fit}
         if self.fit.mode == "strict":  # what is sent is kept until its receiver has saved it
-            said["checkpoint_every"] = self.checkpoint_every
-        return said
+            agreed["checkpoint_every"] = self.checkpoint_every
+        return agreed
 
 
 # --- reading --------------------------------------------------------------------------------------

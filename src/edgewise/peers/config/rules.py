@@ -84,7 +84,7 @@ FIT = {
     "dtype": PRECISION,
     "wire": PRECISION,
     "bits": Rule(lambda value: is_whole(value, 2, 32), "a whole number from 2 to 32"),
-    "veil": NOT_NEGATIVE,
+    "dual_noise": NOT_NEGATIVE,
     "mode": one_of("tolerant", "strict"),
     "patience": POSITIVE,
 }

@@ -3,39 +3,35 @@
 import hashlib
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from edgewise.errors import CheckpointError
-from edgewise.peers.node.checkpoint_file import read
 from edgewise.peers.node.handshake import agreed
-from edgewise.peers.node.stepper import Facts, Pair
+from edgewise.peers.node.state import CHECKPOINT, PeerState
+from edgewise.peers.transport.edge_facts import EdgeFacts, NodeFacts
 from edgewise.peers.transport.frames import VECTORS, Frame
-
-if TYPE_CHECKING:
-    from edgewise.peers.node.peer import Peer
-
-FILE = "checkpoint.bin"
+from edgewise.running.checkpoint_file import read
 
 
-def collect(peer: "Peer") -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def contents(peer: PeerState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Head and arrays. In strict mode what was sent and not yet saved by its receiver goes in too:
     this peer may be the only one that still has it; what came is sent again. In tolerant mode the
     last message that came is what there is of an edge."""
     head = {
-        "mark": peer.mark,
+        "fingerprint": peer.fingerprint,
         "round": peer.round,
         "seconds": peer.seconds(),
-        "calm": peer.calm,
+        "converged_hops": peer.converged_hops,
         "stop_at": peer.stop_at,
         "residual": peer.residual,
         "members": peer.members,
         "pairs": {str(j): pair for j, pair in known_pairs(peer).items()},
         "links": {
-            str(j): [link.saved, link.gone, link.calm, link.dropped]
+            str(j): [link.saved, link.gone, link.converged_hops, link.dropped]
             for j, link in peer.links.items()
         },
     }
@@ -44,25 +40,25 @@ def collect(peer: "Peer") -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         for round, data in link.sent.items():
             arrays[f"out.{other}.{round}"] = np.frombuffer(data, np.uint8)
         if not link.strict:
-            arrays |= {f"in.{other}.{round}": frame.payload for round, frame in link.mail.items()}
+            arrays |= {f"in.{other}.{round}": frame.payload for round, frame in link.inbox.items()}
     return head, arrays
 
 
-def known_pairs(peer: "Peer") -> dict[int, Pair]:
+def known_pairs(peer: PeerState) -> dict[int, EdgeFacts]:
     """Of those that the steps are taken with, who may have left just now, and of all others met."""
     met = {j: link.pair for j, link in peer.links.items()}
     return peer.pairs | {j: pair for j, pair in met.items() if pair is not None}
 
 
-def mark_of(peer: "Peer") -> str:
+def fingerprint_of(peer: PeerState) -> str:
     """Of the fit, the data, and in strict mode the neighbours that a checkpoint is for."""
-    own = list(peer.own) if peer.strict else list(peer.own[1:])
+    own = list(peer.facts) if peer.strict else list(peer.facts[1:])
     around = sorted(peer.links) if peer.strict else []
-    known = json.dumps([agreed(peer), own, around, peer.config.penalty, digest(peer.problem)])
+    known = json.dumps([agreed(peer), own, around, peer.config.penalty, data_digest(peer.problem)])
     return hashlib.sha256(known.encode()).hexdigest()
 
 
-def digest(problem: Any) -> str:
+def data_digest(problem: Any) -> str:
     """Of the data themselves."""
     sum, X = hashlib.sha256(), problem.shards.X
     parts = [X.data, X.indices, X.indptr] if hasattr(X, "indptr") else [X]
@@ -71,34 +67,37 @@ def digest(problem: Any) -> str:
     return sum.hexdigest()
 
 
-def remember(peer: "Peer") -> dict[str, np.ndarray] | None:
+def resume(peer: PeerState) -> dict[str, np.ndarray] | None:
     """Put the peer where the last checkpoint left off; its arrays, if there is one."""
-    peer.mark = mark_of(peer)
-    found = load(peer.config.out, peer.mark)
+    peer.fingerprint = fingerprint_of(peer)
+    found = load(peer.config.out, peer.fingerprint)
     if found is None:
         return None
     head, arrays = found
     peer.round = peer.saved = head["round"]
-    peer.before = head["seconds"]
-    peer.calm, peer.stop_at, peer.residual = head["calm"], head["stop_at"], head["residual"]
+    peer.seconds_before = head["seconds"]
+    peer.converged_hops, peer.stop_at = head["converged_hops"], head["stop_at"]
+    peer.residual = head["residual"]
     peer.members = head["members"]
-    peer.pairs = {int(j): Pair(*(Facts(*f) for f in pair)) for j, pair in head["pairs"].items()}
+    peer.pairs = {
+        int(j): EdgeFacts(*(NodeFacts(*f) for f in pair)) for j, pair in head["pairs"].items()
+    }
     for other, link in peer.links.items():
-        link.need, link.pair = peer.round, peer.pairs.get(other)
+        link.awaited_round, link.pair = peer.round, peer.pairs.get(other)
         known = head["links"].get(str(other), (0, False, 0, False))
-        link.saved, link.gone, link.calm, link.dropped = known
-    put_back(peer, arrays)
+        link.saved, link.gone, link.converged_hops, link.dropped = known
+    restore_messages(peer, arrays)
     return arrays
 
 
-def load(folder: Path, mark: str) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
+def load(folder: Path, fingerprint: str) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
     """Head and arrays of the checkpoint, if there is one; it must be of this very fit."""
-    path = folder / FILE
+    path = folder / CHECKPOINT
     if not path.exists():
         return None
     try:
         head, arrays = read(path)
-        same = head["mark"] == mark
+        same = head["fingerprint"] == fingerprint
     except (OSError, ValueError, KeyError, TypeError) as problem:
         raise CheckpointError(
             f"{path} is no readable checkpoint ({problem}): delete it to start anew"
@@ -111,7 +110,7 @@ def load(folder: Path, mark: str) -> tuple[dict[str, Any], dict[str, np.ndarray]
     return head, arrays
 
 
-def put_back(peer: "Peer", arrays: dict[str, np.ndarray]) -> None:
+def restore_messages(peer: PeerState, arrays: dict[str, np.ndarray]) -> None:
     """Messages, to their links; those of neighbours that have left are forgotten."""
     for name, value in arrays.items():
         kind, *where = name.split(".")
@@ -119,10 +118,10 @@ def put_back(peer: "Peer", arrays: dict[str, np.ndarray]) -> None:
         if link is not None and kind == "out":
             link.sent[int(where[1])] = value.tobytes()
         elif link is not None:
-            link.mail[int(where[1])] = Frame(VECTORS, payload=value)
+            link.inbox[int(where[1])] = Frame(VECTORS, payload=value)
 
 
-def restored(carry: Any, arrays: dict[str, np.ndarray]) -> Any:
+def restore_carry(carry: Any, arrays: dict[str, np.ndarray]) -> Any:
     """The carry of the checkpoint, in the form of a new one."""
     leaves, tree = jax.tree.flatten(carry)
     return jax.tree.unflatten(

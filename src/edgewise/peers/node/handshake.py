@@ -1,43 +1,40 @@
 """What peers tell each other first, and what must fit."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from edgewise.peers.node.stepper import Facts, Pair
+from edgewise.peers.node.state import PeerState
+from edgewise.peers.transport.edge_facts import EdgeFacts, NodeFacts, facts_in
+from edgewise.peers.transport.frames import VERSION
 from edgewise.peers.transport.links import Link
 
-if TYPE_CHECKING:
-    from edgewise.peers.node.peer import Peer
-
-USUAL = (1e-30, 1e30)  # what facts are between; beyond it a weight might not be finite
-
-MOST_SHOWN = 200  # letters
+MAX_SHOWN = 200  # letters
 
 
-def agreed(peer: "Peer") -> dict[str, Any]:
+def agreed(peer: PeerState) -> dict[str, Any]:
     """What must be the same at all peers."""
-    said = peer.config.agreed() | {"unknowns": peer.problem.size}
+    fit = {"protocol": VERSION, **peer.config.agreed(), "unknowns": peer.problem.size}
     if peer.problem.classes is not None:
-        said["classes"] = np.asarray(peer.problem.classes).tolist()
-    return said
+        fit["classes"] = np.asarray(peer.problem.classes).tolist()
+    return fit
 
 
-def greeting(peer: "Peer", link: Link) -> dict[str, Any]:
-    link.told = peer.own
+def greeting_of(peer: PeerState, link: Link) -> dict[str, Any]:
+    link.facts_sent = peer.facts
     return {
         "agreed": agreed(peer),
-        "facts": peer.own,
+        "facts": peer.facts,
         "edge": link.pair,  # as it is weighed, if they have met before
-        "life": peer.life,
-        "wants": peer.round,
-        "kept": link.saved,  # the oldest round that can still be sent
+        "incarnation": peer.incarnation,
+        "resume_at": peer.round,
+        "oldest_kept": link.saved,  # the oldest round that can still be sent
     }
 
 
-def misfit(peer: "Peer", link: Link, said: dict[str, Any]) -> str:
-    """What does not fit in a neighbour's greeting, or nothing; then the edge is weighed."""
-    other, mine, theirs = link.other, agreed(peer), said.get("agreed")
+def settle_edge(peer: PeerState, link: Link, greeting: dict[str, Any]) -> str:
+    """What does not fit in a neighbour's greeting, or nothing; then the edge is settled."""
+    other, mine, theirs = link.other, agreed(peer), greeting.get("agreed")
     theirs = theirs if isinstance(theirs, dict) else {}
     for name in (*mine, *theirs):
         if theirs.get(name) != mine.get(name):
@@ -47,20 +44,20 @@ def misfit(peer: "Peer", link: Link, said: dict[str, Any]) -> str:
                 f"{shown(mine.get(name))}: make them the same"
             )
     try:
-        facts = facts_in(said["facts"])
-        edge = said["edge"]
-        seen = None if edge is None else Pair(facts_in(edge[1]), facts_in(edge[0]))
-        kept, wants = int(said["kept"]), int(said["wants"])
+        facts = facts_in(greeting["facts"])
+        edge = greeting["edge"]
+        seen = None if edge is None else EdgeFacts(facts_in(edge[1]), facts_in(edge[0]))
+        oldest, resume_at = int(greeting["oldest_kept"]), int(greeting["resume_at"])
     except (KeyError, IndexError, TypeError, ValueError, OverflowError):
         return f"peer {other} says nothing usable of its data"
-    pair = weighed(peer, link, facts, seen)
-    if peer.strict and (pair != Pair(peer.own, facts) or seen not in (None, pair)):
+    pair = ends_of_edge(peer, link, facts, seen)
+    if peer.strict and (pair != EdgeFacts(peer.facts, facts) or seen not in (None, pair)):
         return (
             f"peer {other} came back with other data or neighbours, and in strict mode nothing may "
             "change: delete all checkpoints and start all peers anew"
         )
-    if peer.strict and (wants < link.saved or peer.round < kept):
-        who, has = (other, wants) if wants < link.saved else (peer.config.id, peer.round)
+    if peer.strict and (resume_at < link.saved or peer.round < oldest):
+        who, has = (other, resume_at) if resume_at < link.saved else (peer.config.id, peer.round)
         return (
             f"peer {who} is at round {has} and needs messages that peer "
             f"{peer.config.id if who == other else other} has no more: its checkpoint was lost. "
@@ -70,24 +67,17 @@ def misfit(peer: "Peer", link: Link, said: dict[str, Any]) -> str:
     return ""
 
 
-def shown(said: Any) -> str:
+def shown(value: Any) -> str:
     """What somebody else chose, for a line of the log."""
-    text = repr(said)
-    return text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + "..."
+    text = repr(value)
+    return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
 
 
-def weighed(peer: "Peer", link: Link, facts: Facts, seen: Pair | None) -> Pair:
+def ends_of_edge(
+    peer: PeerState, link: Link, facts: NodeFacts, seen: EdgeFacts | None
+) -> EdgeFacts:
     """Both ends have both greetings, and come to the same: what one still knew of the edge, what
     the lower number knew if both did, and if nobody did, what they said of themselves just now."""
     if link.pair is None:
-        return seen or Pair(link.told or peer.own, facts)
+        return seen or EdgeFacts(link.facts_sent or peer.facts, facts)
     return seen if seen is not None and link.other < peer.config.id else link.pair
-
-
-def facts_in(said: Any) -> Facts:
-    """Raises ValueError unless they can be used."""
-    degree, samples, *smooth = said
-    facts = Facts(int(degree), int(samples), *map(float, smooth))
-    if not all(USUAL[0] < number < USUAL[1] for number in facts):
-        raise ValueError("no usual numbers")
-    return facts

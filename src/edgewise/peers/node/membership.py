@@ -3,21 +3,20 @@
 import asyncio
 import logging
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import numpy as np
 
-from edgewise.peers.node import checkpoint as journal
-from edgewise.peers.node.stepper import Local, Pair
-
-if TYPE_CHECKING:
-    from edgewise.peers.node.peer import Peer
+from edgewise.peers.node import checkpoint
+from edgewise.peers.node.state import PeerState
+from edgewise.peers.node.stepper import Stepper
+from edgewise.peers.transport.edge_facts import EdgeFacts
 
 log = logging.getLogger("edgewise.peers")
 
 
-async def begin(peer: "Peer", stop: asyncio.Event, found: dict[str, np.ndarray] | None) -> None:
+async def begin(peer: PeerState, stop: asyncio.Event, found: dict[str, np.ndarray] | None) -> None:
     """Until all neighbours are known; then the state, new or as it was saved."""
     if found is None:
         await all_met(peer, stop)
@@ -25,22 +24,22 @@ async def begin(peer: "Peer", stop: asyncio.Event, found: dict[str, np.ndarray] 
         peer.members = list(peer.pairs)
     peer.begun = not stop.is_set()
     fit, dtype = peer.config.fit, np.dtype(peer.config.fit.dtype)
-    local = Local(peer.problem, peer.config.id, peer.method, fit.seed, dtype, peer.own)
-    peer.local = local.among([peer.pairs[id] for id in peer.members])
-    peer.carry = peer.local.start(fit.veil)
+    alone = Stepper(peer.problem, peer.config.id, peer.method, fit.seed, dtype, peer.facts)
+    peer.stepper = alone.among([peer.pairs[id] for id in peer.members])
+    peer.carry = peer.stepper.start(fit.dual_noise)
     if found is not None:
-        peer.carry = journal.restored(peer.carry, found)
+        peer.carry = checkpoint.restore_carry(peer.carry, found)
         log.info("goes on from round %d", peer.round)
-    elif fit.veil and peer.begun:
-        await peer.save(*journal.collect(peer))  # once sent, it cannot be another
+    elif fit.dual_noise and peer.begun:
+        await peer.save(*checkpoint.contents(peer))  # once sent, it cannot be another
     peer.post(peer.carry[1])
     if found is None:  # nobody uses up rounds while others are still to come
         await peer.wait(lambda: all_heard(peer) or under_way(peer), stop, None)
-        peer.began = time.monotonic()
+        peer.started_at = time.monotonic()
     peer.state = "running"
 
 
-async def all_met(peer: "Peer", stop: asyncio.Event) -> None:
+async def all_met(peer: PeerState, stop: asyncio.Event) -> None:
     """Who comes to a run that is under way waits for nobody: the absent may join later."""
 
     def missing() -> list[int]:
@@ -54,21 +53,21 @@ async def all_met(peer: "Peer", stop: asyncio.Event) -> None:
             return
 
 
-def all_heard(peer: "Peer") -> bool:
-    return all(link.mail for link in peer.links.values())
+def all_heard(peer: PeerState) -> bool:
+    return all(link.inbox for link in peer.links.values())
 
 
-def under_way(peer: "Peer") -> bool:
-    return not peer.strict and any(link.their_round for link in peer.links.values())
+def under_way(peer: PeerState) -> bool:
+    return not peer.strict and any(link.other_round for link in peer.links.values())
 
 
-def pairs_of(peer: "Peer") -> dict[int, Pair]:
+def pairs_of(peer: PeerState) -> dict[int, EdgeFacts]:
     """Those that take part, and how their edges are weighed."""
     around = peer.links.items()
     return {id: k.pair for id, k in around if k.pair is not None and not k.dropped}
 
 
-async def regroup(peer: "Peer") -> bool:
+async def regroup(peer: PeerState) -> bool:
     """Whether those who take part are others than before."""
     if peer.strict:
         return False
@@ -83,7 +82,7 @@ async def regroup(peer: "Peer") -> bool:
     return True
 
 
-def joined(peer: "Peer", pairs: list[Pair], places: list[int | None]) -> Any:
+def joined(peer: PeerState, pairs: list[EdgeFacts], places: list[int | None]) -> Any:
     with jax.enable_x64(True):  # each thread has a setting of its own
-        peer.local = peer.local.among(pairs)
-        return peer.local.regrouped(peer.carry, places, peer.config.fit.veil)
+        peer.stepper = peer.stepper.among(pairs)
+        return peer.stepper.regrouped(peer.carry, places, peer.config.fit.dual_noise)

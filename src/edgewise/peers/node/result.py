@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from edgewise.errors import EdgewiseError
+from edgewise.running.trace import Trace
 
 
 class PeerError(EdgewiseError):
@@ -19,4 +20,4 @@ class PeerResult:
     rounds: int
     residual: float
     message: str
-    trace: list[dict[str, float]] = field(repr=False)
+    trace: Trace = field(repr=False)

@@ -1,8 +1,7 @@
 """What one peer computes: the same steps as everywhere else, over a block of one node."""
 
 from copy import copy
-from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,11 +13,11 @@ from edgewise.backend.random_bits import draw_bits
 from edgewise.data.shards import aligned_empty
 from edgewise.engines.simulator import CPU_OPTIONS as SIMULATED
 from edgewise.engines.simulator import begin
-from edgewise.engines.wires import links_of
-from edgewise.graph.graph import Graph
-from edgewise.methods.primal_dual import PrimalDual
+from edgewise.engines.wires import ReceivedMessages, links_of
+from edgewise.methods.contract import Method
+from edgewise.methods.knowledge import neighbourhood
+from edgewise.peers.transport.edge_facts import EdgeFacts, NodeFacts
 from edgewise.problem.problem import Problem
-from edgewise.problem.smoothness import Smoothness
 from edgewise.running.measures import own_gap
 
 AHEAD = 256  # rounds that random bits are drawn for at once
@@ -29,55 +28,9 @@ CPU_OPTIONS = SIMULATED | {
 }
 
 
-class Facts(NamedTuple):
-    """What the two ends of an edge must know of each other to weigh it alike."""
-
-    degree: int
-    samples: int
-    sample_smoothness: float
-    mean_smoothness: float
-
-
-class Pair(NamedTuple):
-    """The two ends of an edge as they were when it came about. Its weight is made of these and
-    stays, whoever else joins either end or leaves it: all that matters is that both have the same.
-    """
-
-    own: Facts
-    other: Facts
-
-
-class Around(Smoothness):
-    """Of the ends of an edge, as they say."""
-
-    def __init__(self, problem: Problem, facts: Pair) -> None:
-        super().__init__(problem)
-        self.counts = np.array([f.samples for f in facts])
-        self.nodes = len(facts)
-        self.__dict__["sample"] = np.array([f.sample_smoothness for f in facts])
-        self.__dict__["mean"] = np.array([f.mean_smoothness for f in facts])
-
-
-class Seen:
-    """A problem as methods ask about it when they choose their steps: the ends of an edge."""
-
-    def __init__(self, problem: Problem, facts: Pair) -> None:
-        self.problem, self.nodes = problem, len(facts)
-        self.smoothness = Around(problem, facts)
-        self.same_penalty = False
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.problem, name)
-
-
-def at_a_peer(method: Any) -> Any:
-    """The method in the form that heals."""
-    return replace(method, form="edge") if isinstance(method, PrimalDual) else method
-
-
-def facts_of(problem: Problem, degree: int) -> Facts:
+def facts_of(problem: Problem, degree: int) -> NodeFacts:
     L = problem.smoothness
-    return Facts(degree, int(problem.counts[0]), float(L.sample[0]), float(L.mean[0]))
+    return NodeFacts(degree, int(problem.counts[0]), float(L.sample[0]), float(L.mean[0]))
 
 
 def one_round(
@@ -91,15 +44,8 @@ def one_round(
     """A phase of a step; heard is a vector per neighbour, of each kind that the method hears."""
     method, p = jax.tree.unflatten(trees[0], fixed)
     state, outbox = jax.tree.unflatten(trees[1], carry)
-    inbox = received(method, p, outbox, heard)
+    inbox = ReceivedMessages(heard).deliver(method.hears, p.links, outbox)
     return jax.tree.leaves(getattr(method, phase)(p, state, inbox, random_bits))
-
-
-def received(method: Any, p: Any, outbox: Any, heard: tuple[Array, ...]) -> tuple[Array, ...]:
-    return tuple(
-        h if kind == "each" else p.links.pull(kind, own, h)
-        for kind, own, h in zip(method.hears, outbox, heard, strict=True)
-    )
 
 
 def look(
@@ -109,7 +55,8 @@ def look(
     method, p = jax.tree.unflatten(trees[0], fixed)
     state, outbox = jax.tree.unflatten(trees[1], carry)
     X = method.answer(state)
-    duals = method.duals(p.links, state, received(method, p, outbox, heard), outbox)
+    inbox = ReceivedMessages(heard).deliver(method.hears, p.links, outbox)
+    duals = method.duals(p.links, state, inbox, outbox)
     return {
         "residual": jnp.linalg.norm(own_gap(p, X, duals, t)),
         "objective": (p.values(X) + p.penalty.value(X))[0],
@@ -117,23 +64,15 @@ def look(
     }
 
 
-def prepared(method: Any, problem: Problem, pair: Pair) -> tuple[Any, dict[str, np.ndarray]]:
-    """The method with the steps of an edge's two ends, and the edge's weights."""
-    edge = Graph.path(2)
-    edge.__dict__["degrees"] = np.array([f.degree for f in pair])  # in their own network, not here
-    return cast(tuple[Any, dict[str, np.ndarray]], method.prepare(Seen(problem, pair), edge))
-
-
-class Local:
+class Stepper:
     """A peer's part of the computation, among neighbours in a fixed order."""
 
     def __init__(
-        self, problem: Problem, id: int, method: Any, seed: int, dtype: Any, own: Facts
+        self, problem: Problem, id: int, method: Method, seed: int, dtype: Any, own: NodeFacts
     ) -> None:
-        self.problem, self.dtype, self.rule = problem, dtype, at_a_peer(method)
-        steps, _ = prepared(self.rule, problem, Pair(own, own))
-        steps = jax.tree.map(lambda a: jnp.asarray(a, dtype), steps)
-        self.method = jax.tree.map(lambda a: a[:1] if a.ndim else a, steps)
+        self.problem, self.dtype, self.rule, self.own = problem, dtype, method.healing(), own
+        steps, _ = self.rule.prepare(neighbourhood(problem, own, []))
+        self.method = jax.tree.map(lambda a: jnp.asarray(a, dtype), steps)
         self.step_length = jnp.full((1, 1), 1 / own.sample_smoothness)
         self.seed = jax.random.key(seed)
         self.noise, self.first_drawn = np.zeros(0), -1
@@ -142,10 +81,8 @@ class Local:
         self.block = block._replace(ids=jnp.array([id], jnp.int32))
         self.link([])
 
-    def link(self, pairs: list[Pair]) -> None:
-        each = [prepared(self.rule, self.problem, pair)[1] for pair in pairs]
-        kinds = each[0] if each else {"rho": None, "mixing": None}
-        weights = {k: np.array([w[k][0] for w in each]) for k in kinds}
+    def link(self, pairs: list[EdgeFacts]) -> None:
+        _, weights = self.rule.prepare(neighbourhood(self.problem, self.own, pairs))
         d = len(pairs)
         links = links_of(np.zeros(d, np.int64), np.arange(d), 1, weights, self.dtype)
         self.block = self.block._replace(links=jax.tree.map(jnp.asarray, links))
@@ -154,36 +91,36 @@ class Local:
         shape = (d, self.problem.size)
         self.heard = tuple(aligned_empty(shape, self.dtype) for _ in self.method.hears)
 
-    def among(self, pairs: list[Pair]) -> "Local":
+    def among(self, pairs: list[EdgeFacts]) -> "Stepper":
         """The same peer among these neighbours."""
         other = copy(self)
         other.link(pairs)
         return other
 
-    def start(self, veil: float = 0.0) -> Any:
+    def start(self, dual_noise: float = 0.0) -> Any:
         """(state, outbox) at the prox of zero, as everywhere."""
         zero = jnp.zeros((1, self.problem.size), self.dtype)
         X = self.block.penalty.prox(zero, self.method.eta)
-        carry = jax.jit(begin)(self.method, self.block, X, self.veiled(veil))
+        carry = jax.jit(begin)(self.method, self.block, X, self.noisy_duals(dual_noise))
         return jax.tree.map(lambda a: jnp.array(a, copy=True), carry)
 
-    def veiled(self, veil: float) -> Array | None:
+    def noisy_duals(self, dual_noise: float) -> Array | None:
         """Duals to begin with: random, of this deviation. They are drawn from the system and not
         from the seed, which neighbours know."""
-        if not veil:
+        if not dual_noise:
             return None
         size, rows = self.problem.size, range(len(self.block.links.owner))
         each = [np.random.default_rng().normal(size=size) for _ in rows]  # a seed for each
-        return jnp.asarray(veil * np.reshape(each, (len(each), size)), self.dtype)
+        return jnp.asarray(dual_noise * np.reshape(each, (len(each), size)), self.dtype)
 
-    def regrouped(self, carry: Any, places: list[int | None], veil: float) -> Any:
+    def regrouped(self, carry: Any, places: list[int | None], dual_noise: float) -> Any:
         """The carry of another group of neighbours, among these: messages to the n-th are those to
         the one that was at places[n]; to new ones they begin. For methods that heal: what they hold
         of an edge is the messages alone."""
         state, outbox = carry
         # of messages alone, so that no pass over the data is compiled for a memory to begin with
         opening = jax.jit(lambda *known: begin(*known)[1])
-        first = opening(self.method, self.block, state.X, self.veiled(veil))
+        first = opening(self.method, self.block, state.X, self.noisy_duals(dual_noise))
         old = [k for k in places if k is not None]
         new = np.array([n for n, k in enumerate(places) if k is None], int)
         kept = np.array([n for n, k in enumerate(places) if k is not None], int)

@@ -22,7 +22,7 @@ OWN = {*vars(logging.makeLogRecord({})), "message", "asctime"}  # all else was g
 
 
 @contextmanager
-def keeping_log(folder: Path, peer: int, shown: logging.Handler) -> Iterator[None]:
+def logging_to(folder: Path, peer: int, shown: logging.Handler) -> Iterator[None]:
     """While in the block, what peers log goes to the folder and to `shown`, and nowhere else.
 
     Python's warnings come the same way. A handler of the whole package would say warnings again.
@@ -42,7 +42,7 @@ def keeping_log(folder: Path, peer: int, shown: logging.Handler) -> Iterator[Non
         for handler in (kept, shown):
             log.addHandler(handler)
         try:
-            with sparingly():
+            with rate_limited():
                 yield
         finally:
             for handler in (kept, shown):
@@ -53,12 +53,12 @@ def keeping_log(folder: Path, peer: int, shown: logging.Handler) -> Iterator[Non
 
 
 @contextmanager
-def sparingly() -> Iterator[None]:
+def rate_limited() -> Iterator[None]:
     """While in the block, whatever the handlers, no kind of warning comes too often."""
-    if any(isinstance(f, Sparing) for f in log.filters):
+    if any(isinstance(f, RateLimit) for f in log.filters):
         yield
         return
-    sparing = Sparing()
+    sparing = RateLimit()
     log.addFilter(sparing)
     try:
         yield
@@ -91,7 +91,7 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-class Sparing(logging.Filter):
+class RateLimit(logging.Filter):
     """Lines of one kind, about one neighbour, once in a while; each says how many it is for.
 
     Whoever is refused, sends garbage, or comes and goes decides how often: it must not fill a disk.

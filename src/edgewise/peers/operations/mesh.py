@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from edgewise.errors import GraphError, InputError
 from edgewise.graph.graph import Graph
+from edgewise.peers.config import certificates
 from edgewise.peers.config.addresses import address_of, host_of, is_loopback, listening, port_of
 from edgewise.peers.config.peer_config import Fit, Neighbour, PeerConfig, read, save
-from edgewise.peers.transport import certificates
 
 KEY, CERTIFICATE = "authority.key", "authority.pem"
 PEER_FILE = re.compile(r"peer(\d+)\.(toml|key|pem)", re.ASCII)
@@ -261,13 +261,13 @@ def require_days(days: int) -> None:
         raise InputError(f"days is {days}: give 1 or more")
 
 
-def certify(config: PeerConfig, signer: certificates.Pair, days: int) -> None:
+def certify(config: PeerConfig, signer: certificates.KeyPair, days: int) -> None:
     key, certificate = certificates.issue(*signer, config.mesh, config.id, days)
     certificates.replace_secret(config.key, key)
     certificates.replace_public(config.certificate, certificate)
 
 
-def authority_in(folder: Path) -> certificates.Pair:
+def authority_in(folder: Path) -> certificates.KeyPair:
     try:
         return (folder / KEY).read_bytes(), (folder / CERTIFICATE).read_bytes()
     except OSError as problem:

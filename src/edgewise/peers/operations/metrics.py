@@ -17,9 +17,9 @@ except ImportError as missing:
         "metrics = false"
     ) from missing
 
-Told = tuple[type[CounterMetricFamily | GaugeMetricFamily], str, str, Callable[[Any], float]]
+Spec = tuple[type[CounterMetricFamily | GaugeMetricFamily], str, str, Callable[[Any], float]]
 
-OF_A_PEER: tuple[Told, ...] = (
+OF_A_PEER: tuple[Spec, ...] = (
     (CounterMetricFamily, "rounds", "Rounds of the fit so far.", lambda peer: peer.round),
     (
         GaugeMetricFamily,
@@ -31,16 +31,16 @@ OF_A_PEER: tuple[Told, ...] = (
         CounterMetricFamily,
         "refused",
         "Streams of strangers with a certificate of this mesh's authority.",
-        lambda peer: peer.board.refused,
+        lambda peer: peer.connections.refused,
     ),
     (
         CounterMetricFamily,
         "failed_handshakes",
         "Callers without a valid certificate of this mesh's authority.",
-        lambda peer: peer.handshakes(),
+        lambda peer: peer.tls_failures(),
     ),
 )
-OF_A_LINK: tuple[Told, ...] = (
+OF_A_LINK: tuple[Spec, ...] = (
     (
         GaugeMetricFamily,
         "connected",
@@ -51,7 +51,7 @@ OF_A_LINK: tuple[Told, ...] = (
         GaugeMetricFamily,
         "silent_seconds",
         "Since the neighbour was heard last.",
-        lambda link: time.monotonic() - link.heard_at,
+        lambda link: time.monotonic() - link.last_heard,
     ),
     (
         CounterMetricFamily,
@@ -75,13 +75,13 @@ OF_A_LINK: tuple[Told, ...] = (
         GaugeMetricFamily,
         "stale_rounds",
         "Steps taken with its last message since that came.",
-        lambda link: link.stale,
+        lambda link: link.stale_rounds,
     ),
     (
         CounterMetricFamily,
-        "garbage",
+        "protocol_errors",
         "Times it was cut off for what it sent.",
-        lambda link: link.garbage,
+        lambda link: link.protocol_errors,
     ),
 )
 
@@ -122,15 +122,15 @@ class Metrics(Collector):
     def collect(self) -> Iterator[Metric]:
         """Counts and links come into being when the fit begins; there is nothing to tell before."""
         own, links = str(self.peer.config.id), getattr(self.peer, "links", None)
-        if links is None or getattr(self.peer, "residual", None) is None:
+        if links is None or getattr(self.peer, "connections", None) is None:
             return
         for kind, name, what, value in OF_A_PEER:
-            told = kind(f"edgewise_{name}", what, labels=["peer"])
-            told.add_metric([own], float(value(self.peer)))
-            yield told
+            family = kind(f"edgewise_{name}", what, labels=["peer"])
+            family.add_metric([own], float(value(self.peer)))
+            yield family
         around = list(links.items())
         for kind, name, what, value in OF_A_LINK:
-            told = kind(f"edgewise_neighbour_{name}", what, labels=["peer", "neighbour"])
+            family = kind(f"edgewise_neighbour_{name}", what, labels=["peer", "neighbour"])
             for other, link in around:
-                told.add_metric([own, str(other)], float(value(link)))
-            yield told
+                family.add_metric([own, str(other)], float(value(link)))
+            yield family

@@ -12,16 +12,16 @@ os.environ.setdefault("GRPC_SSL_CIPHER_SUITES", "ECDHE-RSA-AES128-GCM-SHA256")
 import grpc
 
 from edgewise.errors import InputError
+from edgewise.peers.config.certificates import id_of, name_of
 from edgewise.peers.config.peer_config import Neighbour, PeerConfig
-from edgewise.peers.transport.certificates import id_of, name_of
-from edgewise.peers.transport.frames import Garbage
-from edgewise.peers.transport.links import Link, Mismatch, Stream
+from edgewise.peers.transport.frames import ProtocolError
+from edgewise.peers.transport.links import ByteStream, Greeter, Link, Mismatch
 
 log = logging.getLogger("edgewise.peers")
 
 SERVICE, METHOD = "edgewise.Peer", "Talk"
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0  # seconds between two dials
-HANDSHAKE = 10.0  # seconds; who connects and says nothing keeps a descriptor so long
+HANDSHAKE_TIMEOUT = 10.0  # seconds; who connects and says nothing keeps a descriptor so long
 KEEPALIVE = [
     ("grpc.keepalive_time_ms", 5000),
     ("grpc.keepalive_timeout_ms", 3000),
@@ -31,18 +31,20 @@ KEEPALIVE = [
 ]
 
 
-class Switchboard:
-    """Streams to the neighbours: `host` gives greetings and meets them (see `Link.talk`)."""
+class Connections:
+    """Streams to the neighbours: `peer` gives greetings and meets them (see `Link.run`)."""
 
-    def __init__(self, config: PeerConfig, links: dict[int, Link], largest: int, host: Any) -> None:
-        self.config, self.links, self.host = config, links, host
+    def __init__(
+        self, config: PeerConfig, links: dict[int, Link], max_frame_bytes: int, peer: Greeter
+    ) -> None:
+        self.config, self.links, self.peer = config, links, peer
         self.options: list[tuple[str, Any]] = [
             *KEEPALIVE,
             ("grpc.so_reuseport", 0),
-            ("grpc.server_handshake_timeout_ms", int(1000 * HANDSHAKE)),
+            ("grpc.server_handshake_timeout_ms", int(1000 * HANDSHAKE_TIMEOUT)),
             ("grpc.max_concurrent_streams", 8),  # one is enough, but an old one may be ending
             ("grpc.min_reconnect_backoff_ms", 3000),
-            ("grpc.max_receive_message_length", largest),
+            ("grpc.max_receive_message_length", max_frame_bytes),
             ("grpc.max_send_message_length", -1),
             ("grpc.initial_reconnect_backoff_ms", int(1000 * FIRST_PAUSE)),
             ("grpc.max_reconnect_backoff_ms", int(1000 * LONGEST_PAUSE)),
@@ -54,7 +56,7 @@ class Switchboard:
 
     async def open(self) -> None:
         self.server = grpc.aio.server(options=self.options)
-        talk = grpc.stream_stream_rpc_method_handler(self.answer)
+        talk = grpc.stream_stream_rpc_method_handler(self.accept)
         self.server.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler(SERVICE, {METHOD: talk}),)
         )
@@ -70,7 +72,7 @@ class Switchboard:
             ) from None
         await self.server.start()
         for neighbour in self.config.neighbours:
-            self.reach(neighbour)
+            self.connect(neighbour)
 
     def certificates(self) -> Any:
         """Asked for at every connection, so that they may be renewed meanwhile; None if they are as
@@ -81,12 +83,11 @@ class Switchboard:
         self.served = authority, key, certificate = found
         return grpc.ssl_server_certificate_configuration([(key, certificate)], authority)
 
-    def reach(self, neighbour: Neighbour) -> None:
+    def connect(self, neighbour: Neighbour) -> None:
         if neighbour.dial:
             self.dials[neighbour.id] = asyncio.ensure_future(self.dial(neighbour))
 
-    def leave(self, id: int) -> None:
-        """Dial it no more."""
+    def stop_dialling(self, id: int) -> None:
         task = self.dials.pop(id, None)
         if task is not None:
             task.cancel()
@@ -104,7 +105,7 @@ class Switchboard:
                     neighbour.address, credentials, options=options
                 ) as channel:
                     call = channel.stream_stream(f"/{SERVICE}/{METHOD}")()
-                    await self.converse(link, Stream(call.read, call.write, grpc.aio.EOF))
+                    await self.run_stream(link, ByteStream(call.read, call.write, grpc.aio.EOF))
             except grpc.aio.AioRpcError as refused:
                 if refused.code() == grpc.StatusCode.PERMISSION_DENIED:
                     log.warning(
@@ -117,7 +118,7 @@ class Switchboard:
             pause = FIRST_PAUSE if link.streams > streams else min(2 * pause, LONGEST_PAUSE)
             await asyncio.sleep(pause)
 
-    async def answer(self, _: Any, context: Any) -> None:
+    async def accept(self, _: Any, context: Any) -> None:
         """A stream that somebody opened. Nothing of what goes wrong here is told to them."""
         names = context.auth_context().get("x509_subject_alternative_name", [])
         caller = id_of([n.decode(errors="replace") for n in names], self.config.mesh)
@@ -129,20 +130,20 @@ class Switchboard:
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, "")
             return
         try:
-            await self.converse(link, Stream(context.read, context.write, grpc.aio.EOF))
+            await self.run_stream(link, ByteStream(context.read, context.write, grpc.aio.EOF))
         except Exception as error:
             log.debug("peer %d: %r", link.other, error)
         await context.abort(grpc.StatusCode.ABORTED, "")
 
-    async def converse(self, link: Link, stream: Stream) -> None:
+    async def run_stream(self, link: Link, stream: ByteStream) -> None:
         try:
-            await link.talk(stream, self.host)
-        except Garbage as what:
-            link.complain(what)
+            await link.run(stream, self.peer)
+        except ProtocolError as what:
+            link.count_error(what)
             await asyncio.sleep(FIRST_PAUSE)
         except Mismatch as what:
             self.failure = what
-            link.news.set()
+            link.wakeup.set()
 
     async def close(self) -> None:
         for task in self.dials.values():

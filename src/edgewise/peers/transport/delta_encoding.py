@@ -1,68 +1,61 @@
-"""Messages as few bits: the change since one that the receiver has, rounded.
+"""Messages as few bits: the change since one that the receiver has, rounded (`backend.quantiser`).
 
-Both ends of a stream keep two messages as the receiver made them, so that what rounding left out of
+Both ends of a stream hold two messages as the receiver made them, so that what rounding left out of
 one comes with a later one, and nothing of it stays. A new stream begins with a whole message.
-
-Messages of the edge form end up going to and fro between two values, unless one was left out for a
-newer one. So a change is of whichever of the two kept is nearer, and takes its place.
 """
-
-import struct
 
 import numpy as np
 
-from edgewise.peers.transport.frames import Format, Garbage, require_usual
+from edgewise.backend.quantiser import Held, hold, nearer, quantise, restore, take
+from edgewise.peers.transport.frames import EXPONENT, MessageFormat, ProtocolError, require_finite
 
-PLACE = struct.Struct("<B")  # of the message that it is a change of
 
+class DeltaCodec:
+    """One end of a stream, one way."""
 
-class Changes:
-    """One end of a stream, this way."""
-
-    def __init__(self, format: Format) -> None:
+    def __init__(self, format: MessageFormat) -> None:
         self.bits, self.shape = format.bits or 0, format.shape
-        self.held: list[np.ndarray] = []
+        self.held: Held | None = None
 
-    def keep(self, vectors: np.ndarray, place: int = 0) -> np.ndarray:
-        if len(self.held) < 2:
-            self.held.append(vectors)
-        else:
-            self.held[place] = vectors
-        return vectors
+    def whole(self, vectors: np.ndarray) -> None:
+        """A message that goes or came with all of its digits."""
+        self.held = hold(vectors)
 
-    def shrink(self, vectors: np.ndarray) -> bytes:
-        place = int(np.argmin([np.abs(vectors - held).max() for held in self.held]))
-        change = vectors - self.held[place]
-        most = 2 ** (self.bits - 1) - 1
-        unit = np.abs(change).max(1, keepdims=True) / most
-        codes = np.rint(change / np.where(unit > 0, unit, 1)).astype(np.int64)
-        self.keep(self.held[place] + unit * codes, place)
-        packed = packed_bits((codes + most).astype(np.uint32), self.bits)
-        return PLACE.pack(place) + unit.astype("<f8").tobytes() + packed
+    def encode(self, vectors: np.ndarray) -> bytes:
+        """The body of a frame, once a whole message has gone."""
+        assert self.held is not None
+        from_other, base = nearer(self.held, vectors)
+        codes, exponents = quantise(vectors - base, self.bits)
+        self.held = take(self.held, from_other, base + restore(codes, exponents))
+        offset = 2 ** (self.bits - 1) - 1
+        packed = pack_bits((codes + offset).astype(np.uint32), self.bits)
+        return from_other.astype(np.uint8).tobytes() + exponents.astype(EXPONENT).tobytes() + packed
 
-    def grow(self, body: bytes | memoryview) -> np.ndarray:
+    def decode(self, body: bytes | memoryview) -> np.ndarray:
         """The message that a body of the right length stands for."""
         k, n = self.shape
-        (place,) = PLACE.unpack_from(body)
-        if place >= len(self.held):
-            raise Garbage(f"a change of message {place}, where {len(self.held)} came")
-        at = PLACE.size + 8 * k
-        unit = np.frombuffer(body[PLACE.size : at], "<f8")[:, None]
-        most = 2 ** (self.bits - 1) - 1
-        codes = unpacked_bits(body[at:], self.bits, k * n).astype(np.int64) - most
+        of = np.frombuffer(body[:k], np.uint8)[:, None]
+        if self.held is None or of.max(initial=0) > 1:
+            raise ProtocolError("a change of a message that never came")
+        at = k * (1 + EXPONENT.itemsize)
+        exponents = np.frombuffer(body[k:at], EXPONENT)[:, None].astype(np.int32)
+        offset = 2 ** (self.bits - 1) - 1
+        codes = unpack_bits(body[at:], self.bits, k * n).astype(np.float64) - offset
+        base = np.where(of == 1, self.held.other, self.held.recent)
         with np.errstate(all="ignore"):
-            vectors = self.held[place] + unit * codes.reshape(k, n)
-        require_usual(vectors)
-        return self.keep(vectors, place)
+            vectors: np.ndarray = base + restore(codes.reshape(k, n), exponents)
+        require_finite(vectors)
+        self.held = take(self.held, of == 1, vectors)
+        return vectors
 
 
-def packed_bits(codes: np.ndarray, bits: int) -> bytes:
+def pack_bits(codes: np.ndarray, bits: int) -> bytes:
     """The lowest bits of each number, one after the other."""
     octets = codes.astype(">u4").reshape(-1, 1).view(np.uint8)
     return np.packbits(np.unpackbits(octets, axis=1)[:, 32 - bits :]).tobytes()
 
 
-def unpacked_bits(data: bytes | memoryview, bits: int, count: int) -> np.ndarray:
+def unpack_bits(data: bytes | memoryview, bits: int, count: int) -> np.ndarray:
     each = np.unpackbits(np.frombuffer(data, np.uint8), count=bits * count).reshape(count, bits)
     wide = np.zeros((count, 32), np.uint8)
     wide[:, 32 - bits :] = each

@@ -1,6 +1,7 @@
-"""What goes over a wire between two peers: a fixed head, then numbers or a little text.
+"""What goes over a wire between two peers: a fixed header, then numbers or a little text.
 
-Nothing in a frame is trusted before it has been checked, and nothing is ever unpickled.
+docs/protocol.md says it in words. Nothing in a frame is trusted before it has been checked, and
+nothing is ever unpickled.
 """
 
 import struct
@@ -8,19 +9,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-HEAD = struct.Struct("<2sBBBBHQQQIIIQ")
-MAGIC, VERSION = b"EW", 1
-HELLO, VECTORS, BYE, CHANGE = 1, 2, 3, 4
-WIRES: dict[str, tuple[int, np.dtype[Any]]] = {
+from edgewise.backend.quantiser import UNIT_BYTES, packed_bytes
+
+HEADER = struct.Struct("<2sBBBBHQQQIIIQ")
+MAGIC, VERSION = b"EW", 2
+GREETING, VECTORS, FAREWELL, DELTA = 1, 2, 3, 4
+PRECISIONS: dict[str, tuple[int, np.dtype[Any]]] = {
     "float32": (1, np.dtype("<f4")),
     "float64": (2, np.dtype("<f8")),
 }
-MOST_TEXT = 1 << 16  # bytes of a greeting
+EXPONENT = np.dtype(f"<i{UNIT_BYTES}")  # of the unit of a delta's numbers
+MAX_TEXT = 1 << 16  # bytes of a greeting
 NEVER = (1 << 64) - 1
-MOST = {4: 1e30, 8: 1e100}  # that a number may be, by its bytes
+LARGEST_NUMBER = {4: 1e30, 8: 1e100}  # by its bytes
 
 
-class Garbage(Exception):
+class ProtocolError(Exception):
     """A frame that cannot be what a peer sent; the reason is for our own log alone."""
 
 
@@ -29,19 +33,19 @@ class Frame(NamedTuple):
     round: int = 0  # that the vectors belong to
     saved: int = 0  # the round of the sender's last checkpoint: older messages may be forgotten
     stop: int = NEVER  # the round that the sender means to stop at
-    calm: int = 0  # for how many hops around the sender all residuals are small
+    converged_hops: int = 0  # for how many hops around the sender all residuals are small
     sender: int = 0
     receiver: int = 0
     payload: Any = b""  # bytes, or (k, n) numbers
 
 
-class Format(NamedTuple):
+class MessageFormat(NamedTuple):
     """What two peers have agreed that vectors look like."""
 
     vectors: int
     size: int
     wire: str
-    bits: int | None = None  # of the numbers in a change, where changes may come
+    bits: int | None = None  # of the numbers in a delta, where deltas may come
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -49,64 +53,68 @@ class Format(NamedTuple):
 
     @property
     def whole_bytes(self) -> int:
-        return self.vectors * self.size * WIRES[self.wire][1].itemsize
+        return self.vectors * self.size * PRECISIONS[self.wire][1].itemsize
 
     @property
-    def change_bytes(self) -> int:
-        """Which message it is a change of, a unit for each vector, and the numbers."""
-        return 1 + 8 * self.vectors + -(-(self.bits or 0) * self.vectors * self.size // 8)
+    def delta_bytes(self) -> int:
+        """For each vector which message it is a change of and a unit, then the numbers."""
+        numbers = packed_bytes(self.vectors * self.size, self.bits or 0)
+        return self.vectors * (1 + EXPONENT.itemsize) + numbers
 
 
-def encode(frame: Frame, wire: str = "float64", change: Format | None = None) -> bytes:
-    """change: of the vectors that the payload, already made, is a change of."""
+def encode(frame: Frame, wire: str = "float64", delta: MessageFormat | None = None) -> bytes:
+    """delta: of the vectors that the payload, already encoded, is a change of."""
     code, k, count, body = 0, 0, len(frame.payload), frame.payload
-    if change is not None:
-        code, (k, count) = change.bits or 0, change.shape
+    if delta is not None:
+        code, (k, count) = delta.bits or 0, delta.shape
     elif frame.kind == VECTORS:
-        code, dtype = WIRES[wire]
+        code, dtype = PRECISIONS[wire]
         numbers = np.ascontiguousarray(frame.payload, dtype)
         (k, count), body = numbers.shape, numbers.data
-    head = (frame.round, frame.saved, frame.stop, frame.calm, frame.sender, frame.receiver)
-    return b"".join((HEAD.pack(MAGIC, VERSION, frame.kind, code, k, 0, *head, count), body))
-
-
-def decode(data: bytes, sender: int, receiver: int, format: Format) -> Frame:
-    """The frame, if it is one from this sender to this receiver, of the sizes and in the precision
-    that were agreed on. A change is left packed."""
-    if len(data) < HEAD.size:
-        raise Garbage(f"{len(data)} bytes are no frame")
-    magic, version, kind, code, k, zero, round, saved, stop, calm, who, whom, count = HEAD.unpack(
-        data[: HEAD.size]
+    progress = (frame.round, frame.saved, frame.stop, frame.converged_hops)
+    ends = (frame.sender, frame.receiver)
+    return b"".join(
+        (HEADER.pack(MAGIC, VERSION, frame.kind, code, k, 0, *progress, *ends, count), body)
     )
-    if magic != MAGIC or version != VERSION or not HELLO <= kind <= CHANGE or zero:
-        raise Garbage("no frame of this protocol")
+
+
+def decode(data: bytes, sender: int, receiver: int, format: MessageFormat) -> Frame:
+    """The frame, if it is one from this sender to this receiver, of the sizes and in the precision
+    that were agreed on. A delta is left packed."""
+    if len(data) < HEADER.size:
+        raise ProtocolError(f"{len(data)} bytes are no frame")
+    magic, version, kind, code, k, zero, round, saved, stop, hops, who, whom, count = (
+        HEADER.unpack_from(data)
+    )
+    if magic != MAGIC or version != VERSION or not GREETING <= kind <= DELTA or zero:
+        raise ProtocolError("no frame of this protocol")
     if (who, whom) != (sender, receiver):
-        raise Garbage(f"from {who} to {whom}, not from {sender} to {receiver}")
-    body = memoryview(data)[HEAD.size :]
-    head = (kind, round, saved, stop, calm, who, whom)
-    if kind in (HELLO, BYE):
-        if code or k or count != len(body) or count > MOST_TEXT:
-            raise Garbage("a text of a wrong length")
-        return Frame(*head, bytes(body))
-    agreed, dtype = WIRES[format.wire]
+        raise ProtocolError(f"from {who} to {whom}, not from {sender} to {receiver}")
+    body = memoryview(data)[HEADER.size :]
+    header = (kind, round, saved, stop, hops, who, whom)
+    if kind in (GREETING, FAREWELL):
+        if code or k or count != len(body) or count > MAX_TEXT:
+            raise ProtocolError("a text of a wrong length")
+        return Frame(*header, bytes(body))
+    agreed, dtype = PRECISIONS[format.wire]
     expected = agreed if kind == VECTORS else format.bits
     if (code, k, count) != (expected, *format.shape):
-        raise Garbage(f"{k} vectors of {count} numbers in precision {code}")
-    if len(body) != (format.whole_bytes if kind == VECTORS else format.change_bytes):
-        raise Garbage(f"{len(body)} bytes for {k} x {count} numbers")
-    if kind == CHANGE:
-        return Frame(*head, bytes(body))
+        raise ProtocolError(f"{k} vectors of {count} numbers in precision {code}")
+    if len(body) != (format.whole_bytes if kind == VECTORS else format.delta_bytes):
+        raise ProtocolError(f"{len(body)} bytes for {k} x {count} numbers")
+    if kind == DELTA:
+        return Frame(*header, bytes(body))
     numbers = np.frombuffer(body, dtype).reshape(k, count)
-    require_usual(numbers)
-    return Frame(*head, numbers)
+    require_finite(numbers)
+    return Frame(*header, numbers)
 
 
-def require_usual(numbers: np.ndarray) -> None:
+def require_finite(numbers: np.ndarray) -> None:
     """Beyond this a few more steps would come to what is not finite, and stay there."""
-    if not np.abs(numbers).max(initial=0) <= MOST[numbers.dtype.itemsize]:
-        raise Garbage("numbers that are not finite, or nearly so")
+    if not np.abs(numbers).max(initial=0) <= LARGEST_NUMBER[numbers.dtype.itemsize]:
+        raise ProtocolError("numbers that are not finite, or nearly so")
 
 
-def largest(format: Format) -> int:
+def max_frame_bytes(format: MessageFormat) -> int:
     """Bytes of the largest frame that anybody may send."""
-    return HEAD.size + max(MOST_TEXT, format.whole_bytes, format.change_bytes)
+    return HEADER.size + max(MAX_TEXT, format.whole_bytes, format.delta_bytes)

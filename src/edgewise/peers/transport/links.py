@@ -9,34 +9,34 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from edgewise.peers.node.stepper import Facts, Pair
-from edgewise.peers.transport.delta_encoding import Changes
+from edgewise.peers.transport.delta_encoding import DeltaCodec
+from edgewise.peers.transport.edge_facts import EdgeFacts, NodeFacts
 from edgewise.peers.transport.frames import (
-    BYE,
-    CHANGE,
-    HELLO,
+    DELTA,
+    FAREWELL,
+    GREETING,
     NEVER,
+    PRECISIONS,
     VECTORS,
-    WIRES,
-    Format,
     Frame,
-    Garbage,
+    MessageFormat,
+    ProtocolError,
     decode,
     encode,
 )
-from edgewise.peers.transport.wakeup import News
+from edgewise.peers.transport.wakeup import Wakeup
 
 log = logging.getLogger("edgewise.peers")
 
-HURRY = 20.0  # seconds in which a new stream must bring a greeting
-FAR_AHEAD = 1_000_000  # rounds; nobody loses so many messages in a row
+GREETING_TIMEOUT = 20.0  # seconds in which a new stream must bring a greeting
+MAX_SKIPPED = 1_000_000  # rounds; nobody loses so many messages in a row
 
 
 class Mismatch(Exception):
     """A neighbour is set up differently."""
 
 
-class Stream(NamedTuple):
+class ByteStream(NamedTuple):
     """Whoever of the two dialled."""
 
     read: Callable[[], Awaitable[Any]]
@@ -44,12 +44,12 @@ class Stream(NamedTuple):
     eof: Any
 
 
-class Host(Protocol):
+class Greeter(Protocol):
     """What a link asks its peer."""
 
     def greet(self, link: "Link") -> dict[str, Any]: ...
 
-    def meet(self, link: "Link", said: dict[str, Any]) -> None: ...
+    def meet(self, link: "Link", greeting: dict[str, Any]) -> None: ...
 
 
 class Link:
@@ -60,31 +60,42 @@ class Link:
     """
 
     def __init__(
-        self, me: int, other: int, strict: bool, format: Format, ahead: int, news: News
+        self,
+        me: int,
+        other: int,
+        strict: bool,
+        format: MessageFormat,
+        max_ahead: int,
+        wakeup: Wakeup,
     ) -> None:
-        """ahead: rounds that it may be ahead of this peer when that is back from a checkpoint."""
+        """max_ahead: rounds that it may be ahead of this peer when that is back from a
+        checkpoint."""
         self.me, self.other, self.strict, self.format = me, other, strict, format
-        self.ahead = ahead
-        self.news = news
+        self.max_ahead, self.wakeup = max_ahead, wakeup
+        # to send
         self.sent: dict[int, bytes] = {}
         self.latest: Frame | None = None
         self.unsent = False
-        self.next_out, self.work = 0, asyncio.Event()
-        self.mail: dict[int, Frame] = {}  # strict: by round; tolerant: the newest alone
-        self.newest, self.fresh, self.stale = -1, False, 0
-        self.need = 0  # the round that strict waits for
-        self.told: Facts | None = None  # what this peer last said of itself
-        self.pair: Pair | None = None  # once they have met
-        self.dropped = False
-        self.life, self.their_round = "", 0
-        self.calm, self.stop, self.saved, self.gone = 0, NEVER, 0, False
+        self.next_round, self.work = 0, asyncio.Event()
         self.farewell: bytes | None = None
-        self.said_farewell = False
-        self.heard_at = time.monotonic()
-        self.bytes_sent = self.bytes_heard = self.garbage = self.streams = 0
+        self.farewell_sent = False
+        # what came
+        self.inbox: dict[int, Frame] = {}  # strict: by round; tolerant: the newest alone
+        self.newest_round, self.has_new, self.stale_rounds = -1, False, 0
+        self.awaited_round = 0  # that strict waits for
+        self.converged_hops, self.stop, self.saved, self.gone = 0, NEVER, 0, False
+        # who it is
+        self.facts_sent: NodeFacts | None = None  # what this peer last said of itself
+        self.pair: EdgeFacts | None = None  # once they have met
+        self.incarnation, self.other_round = "", 0
+        self.dropped = False
+        # the stream
+        self.last_heard = time.monotonic()
+        self.bytes_sent = self.vectors_sent = self.bytes_heard = 0
+        self.protocol_errors = self.streams = 0
         self.connected = False
-        self.prompt = False  # whether it speaks over this stream, and in time
-        self.ending: asyncio.Event | None = None
+        self.responsive = False  # whether messages come over this stream, and in time
+        self.closing: asyncio.Event | None = None
 
     # --- to send ---------------------------------------------------------------------------------
 
@@ -95,106 +106,108 @@ class Link:
             self.latest, self.unsent = frame, True
         self.work.set()
 
-    def say_farewell(self, frame: bytes) -> None:
+    def post_farewell(self, frame: bytes) -> None:
         self.farewell = frame
         self.work.set()
 
-    async def speak(self, stream: Stream) -> None:
-        changes = None if self.format.bits is None else Changes(self.format)
+    async def send_messages(self, stream: ByteStream) -> None:
+        codec = None if self.format.bits is None else DeltaCodec(self.format)
         while True:
-            data = self.next_message(changes)
+            data = self.next_message(codec)
             if data is not None:
                 await self.send(stream, data)
-            elif self.farewell is not None and not self.said_farewell:
+                self.vectors_sent += self.format.vectors
+            elif self.farewell is not None and not self.farewell_sent:
                 await self.send(stream, self.farewell)
-                self.said_farewell = True
-                self.news.set()
+                self.farewell_sent = True
+                self.wakeup.set()
             else:
                 self.work.clear()
                 await self.work.wait()
 
-    async def send(self, stream: Stream, data: bytes) -> None:
+    async def send(self, stream: ByteStream, data: bytes) -> None:
         await stream.write(data)  # waits while the neighbour is slow to read
         self.bytes_sent += len(data)
 
-    def next_message(self, changes: Changes | None) -> bytes | None:
+    def next_message(self, codec: DeltaCodec | None) -> bytes | None:
         if self.strict:
-            data = self.sent.get(self.next_out)
-            self.next_out += data is not None
+            data = self.sent.get(self.next_round)
+            self.next_round += data is not None
             return data
         frame, unsent = self.latest, self.unsent
         self.unsent = False
         if frame is None or not unsent:
             return None
-        if changes is None:
+        if codec is None:
             return encode(frame, self.format.wire)
-        if changes.held:
-            small = frame._replace(kind=CHANGE, payload=changes.shrink(frame.payload))
-            return encode(small, change=self.format)
-        changes.keep(frame.payload.astype(WIRES[self.format.wire][1]).astype(np.float64))
+        if codec.held is not None:
+            delta = frame._replace(kind=DELTA, payload=codec.encode(frame.payload))
+            return encode(delta, delta=self.format)
+        codec.whole(frame.payload.astype(PRECISIONS[self.format.wire][1]).astype(np.float64))
         return encode(frame, self.format.wire)
 
-    # --- to hear ---------------------------------------------------------------------------------
+    # --- to receive ------------------------------------------------------------------------------
 
-    async def listen(self, stream: Stream) -> None:
-        changes = None if self.format.bits is None else Changes(self.format)
+    async def receive_messages(self, stream: ByteStream) -> None:
+        codec = None if self.format.bits is None else DeltaCodec(self.format)
         while True:
             data = await stream.read()
             if data is stream.eof:
                 return
             frame = decode(data, self.other, self.me, self.format)
             self.bytes_heard += len(data)
-            self.heard_at = time.monotonic()
-            if frame.kind == HELLO:
-                raise Garbage("a second greeting")
-            if changes is not None:
-                frame = whole(frame, changes)
-            self.take(frame)
-            self.news.frame()
+            self.last_heard = time.monotonic()
+            if frame.kind == GREETING:
+                raise ProtocolError("a second greeting")
+            if codec is not None:
+                frame = decode_delta(frame, codec)
+            self.receive(frame)
+            self.wakeup.frame_came()
 
-    def take(self, frame: Frame) -> None:
-        self.require_timely(frame)
+    def receive(self, frame: Frame) -> None:
+        self.require_plausible(frame)
         self.stop = min(self.stop, frame.stop)
-        if frame.kind == BYE:
+        if frame.kind == FAREWELL:
             self.gone = True
         if frame.saved > self.saved:
             self.saved = frame.saved
             self.sent = {r: f for r, f in self.sent.items() if r >= frame.saved}
         if frame.kind != VECTORS:
             return
-        self.prompt = True
+        self.responsive = True
         if self.strict:
-            if frame.round >= self.need:
-                self.mail[frame.round] = frame
-        elif frame.round > self.newest:
-            self.mail = {0: frame}
-            self.newest, self.fresh = frame.round, True
+            if frame.round >= self.awaited_round:
+                self.inbox[frame.round] = frame
+        elif frame.round > self.newest_round:
+            self.inbox = {0: frame}
+            self.newest_round, self.has_new = frame.round, True
 
-    def require_timely(self, frame: Frame) -> None:
+    def require_plausible(self, frame: Frame) -> None:
         """Before anything is believed: what it has saved lets this peer forget messages."""
         if frame.saved > frame.round:
-            raise Garbage(f"saved round {frame.saved} before it came to {frame.round}")
-        if self.strict and frame.round > self.need + self.ahead:  # it cannot be there without us
-            raise Garbage(f"round {frame.round}, {self.need} is awaited")
-        known = max(self.newest, self.their_round)
-        if not self.strict and frame.round > known + FAR_AHEAD:
-            raise Garbage(f"round {frame.round} after {known}")
+            raise ProtocolError(f"saved round {frame.saved} before it came to {frame.round}")
+        # it cannot be there without us
+        if self.strict and frame.round > self.awaited_round + self.max_ahead:
+            raise ProtocolError(f"round {frame.round}, {self.awaited_round} is awaited")
+        known = max(self.newest_round, self.other_round)
+        if not self.strict and frame.round > known + MAX_SKIPPED:
+            raise ProtocolError(f"round {frame.round} after {known}")
         if frame.stop < frame.round:
-            raise Garbage(f"to stop at {frame.stop}, in round {frame.round}")
+            raise ProtocolError(f"to stop at {frame.stop}, in round {frame.round}")
 
-    def has(self, round: int) -> bool:
-        return (round in self.mail) if self.strict else self.fresh
+    def has_message(self, round: int) -> bool:
+        return (round in self.inbox) if self.strict else self.has_new
 
-    def open(self, round: int) -> np.ndarray | None:
+    def take_message(self, round: int) -> np.ndarray | None:
         """(k, n) the vectors for a round; in tolerant mode the last that came, if any did."""
         if self.strict:
-            self.need, frame = round + 1, self.mail.pop(round)
-            self.calm = frame.calm  # of this round, not of a later one that came early
-        elif self.mail:
-            frame = self.mail[0]
-            self.stale = 0 if self.fresh else self.stale + 1
-            self.calm = frame.calm if self.fresh else self.calm
-            self.fresh = False
+            self.awaited_round, frame = round + 1, self.inbox.pop(round)
+            self.converged_hops = frame.converged_hops  # of this round, not of a later one
+        elif self.inbox:
+            frame = self.inbox[0]
+            self.stale_rounds = 0 if self.has_new else self.stale_rounds + 1
+            self.converged_hops = frame.converged_hops if self.has_new else self.converged_hops
+            self.has_new = False
         else:
             return None
         vectors: np.ndarray = frame.payload
@@ -202,27 +215,27 @@ class Link:
 
     # --- a stream --------------------------------------------------------------------------------
 
-    async def talk(self, stream: Stream, host: Host) -> None:
+    async def run(self, stream: ByteStream, peer: Greeter) -> None:
         """Until the stream ends; a newer one to the same neighbour ends this one."""
-        self.hang_up()
-        ending = self.ending = asyncio.Event()
+        self.close()
+        closing = self.closing = asyncio.Event()
         try:
-            await self.get_acquainted(stream, host, ending)
-            await self.until(ending, self.listen(stream), self.speak(stream))
+            await self.exchange_greetings(stream, peer, closing)
+            await self.until(closing, self.receive_messages(stream), self.send_messages(stream))
         finally:
-            if self.ending is ending:
-                self.ending = None
+            if self.closing is closing:
+                self.closing = None
                 if self.connected:
                     log.info("peer %d is away", self.other, extra={"neighbour": self.other})
-                self.connected = self.prompt = False
-            self.news.set()
+                self.connected = self.responsive = False
+            self.wakeup.set()
 
-    def hang_up(self) -> None:
-        if self.ending is not None:
-            self.ending.set()
+    def close(self) -> None:
+        if self.closing is not None:
+            self.closing.set()
 
-    async def until(self, ending: asyncio.Event, *work: Coroutine[Any, Any, Any]) -> None:
-        tasks = [asyncio.ensure_future(w) for w in (*work, ending.wait())]
+    async def until(self, closing: asyncio.Event, *work: Coroutine[Any, Any, Any]) -> None:
+        tasks = [asyncio.ensure_future(w) for w in (*work, closing.wait())]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -232,47 +245,49 @@ class Link:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def get_acquainted(self, stream: Stream, host: Host, ending: asyncio.Event) -> None:
-        hello = json.dumps(host.greet(self)).encode()
-        greeting = Frame(HELLO, sender=self.me, receiver=self.other, payload=hello)
-        await self.send(stream, encode(greeting))
-        data = await asyncio.wait_for(stream.read(), HURRY)
+    async def exchange_greetings(
+        self, stream: ByteStream, peer: Greeter, closing: asyncio.Event
+    ) -> None:
+        text = json.dumps(peer.greet(self)).encode()
+        own = Frame(GREETING, sender=self.me, receiver=self.other, payload=text)
+        await self.send(stream, encode(own))
+        data = await asyncio.wait_for(stream.read(), GREETING_TIMEOUT)
         if data is stream.eof:
             raise ConnectionError("it hung up")
-        if self.ending is not ending:
+        if self.closing is not closing:
             raise ConnectionError("there is a newer stream")
         self.bytes_heard += len(data)
         first = decode(data, self.other, self.me, self.format)
-        if first.kind != HELLO:
-            raise Garbage("no greeting")
+        if first.kind != GREETING:
+            raise ProtocolError("no greeting")
         try:
-            said = json.loads(first.payload)
-            wants, life = int(said["wants"]), str(said["life"])
+            greeting = json.loads(first.payload)
+            resume_at, incarnation = int(greeting["resume_at"]), str(greeting["incarnation"])
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as wrong:
-            raise Garbage("a greeting that cannot be read") from wrong
-        if wants < 0:
-            raise Garbage(f"a greeting that asks for round {wants}")
-        host.meet(self, said)
-        if self.life != life:
-            self.newest = -1  # it has begun anew, and its rounds with it
-        self.life, self.their_round = life, wants
-        self.next_out, self.unsent = wants, True  # what was under way may be lost
-        self.said_farewell = self.prompt = self.dropped = False
+            raise ProtocolError("a greeting that cannot be read") from wrong
+        if resume_at < 0:
+            raise ProtocolError(f"a greeting that asks for round {resume_at}")
+        peer.meet(self, greeting)
+        if self.incarnation != incarnation:
+            self.newest_round = -1  # it has begun anew, and its rounds with it
+        self.incarnation, self.other_round = incarnation, resume_at
+        self.next_round, self.unsent = resume_at, True  # what was under way may be lost
+        self.farewell_sent = self.responsive = self.dropped = False
         self.streams += 1
-        self.connected, self.heard_at = True, time.monotonic()
-        self.news.set()
+        self.connected, self.last_heard = True, time.monotonic()
+        self.wakeup.set()
         log.info("peer %d is connected", self.other, extra={"neighbour": self.other})
 
-    def complain(self, what: object) -> None:
-        """Count garbage, and log it."""
-        self.garbage += 1
+    def count_error(self, what: object) -> None:
+        """Count a frame or greeting that broke the protocol, and log it."""
+        self.protocol_errors += 1
         log.warning("peer %d cut off: %s", self.other, what, extra={"neighbour": self.other})
 
 
-def whole(frame: Frame, changes: Changes) -> Frame:
+def decode_delta(frame: Frame, codec: DeltaCodec) -> Frame:
     """The frame as if it had come with all of its numbers."""
     if frame.kind == VECTORS:
-        changes.keep(frame.payload.astype(np.float64))
-    if frame.kind != CHANGE:
+        codec.whole(frame.payload.astype(np.float64))
+    if frame.kind != DELTA:
         return frame
-    return frame._replace(kind=VECTORS, payload=changes.grow(frame.payload))
+    return frame._replace(kind=VECTORS, payload=codec.decode(frame.payload))

@@ -38,7 +38,7 @@ REASONS = {
 }
 
 
-class Handshakes:
+class TlsFailures:
     """How many have failed, of those who called and of those who were dialled."""
 
     def __init__(self) -> None:
@@ -56,12 +56,12 @@ def reason_of(detail: str) -> str:
 
 
 @contextmanager
-def counting_handshakes() -> Iterator[Handshakes]:
+def counting_tls_failures() -> Iterator[TlsFailures]:
     """To be entered before gRPC is imported, which reads how much it is to say only then."""
     if os.environ.get("GRPC_VERBOSITY", "").upper() in QUIETER:
         del os.environ["GRPC_VERBOSITY"]
     require_stderr()
-    seen, kept, over = Handshakes(), os.dup(STDERR), threading.Event()
+    seen, kept, over = TlsFailures(), os.dup(STDERR), threading.Event()
     sieve = subprocess.Popen(
         [sys.executable, "-I", "-S", __file__],
         stdin=subprocess.PIPE,

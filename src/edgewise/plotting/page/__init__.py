@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from edgewise.errors import InputError, UnknownName
-from edgewise.graph.graph import Graph
-from edgewise.plotting.pictures import CLEAR, FAR
-from edgewise.running.trace import LABELS, Trace
+from edgewise.fileio import write_text
+from edgewise.plotting.axes import FAR, LABELS, DrawableTrace
+from edgewise.plotting.graphs import DrawableGraph, positions
 
 X_AXES = ("oracle_calls", "rounds", "bytes_sent", "seconds")
 Y_AXES = ("bregman", "objective_gap", "residual", "consensus")
@@ -34,7 +34,7 @@ class PageRun:
     """
 
     method: str
-    trace: Trace
+    trace: DrawableTrace
     setting: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
@@ -45,7 +45,7 @@ def write_page(
     title: str,
     *,
     about: Mapping[str, Any] | None = None,
-    graph: Graph | None = None,
+    graph: DrawableGraph | None = None,
     y: str = "bregman",
     x: str = "oracle_calls",
 ) -> Path:
@@ -58,17 +58,16 @@ def write_page(
     for name, known in ((x, X_AXES), (y, Y_AXES)):
         if name not in known:
             raise UnknownName("axis of a page", name, known)
-    parts = {
+    pieces = {
         "title": html.escape(title),
         "style": read("page.css"),
         "plotly": plotly_source(),
         "data": as_script(page_data(runs, title, about or {}, graph, x, y)),
         "script": read("page.js"),
     }
-    page = re.sub(r"\{\{(\w+)\}\}", lambda gap: parts[gap[1]], read("page.html"))
+    page = re.sub(r"\{\{(\w+)\}\}", lambda gap: pieces[gap[1]], read("page.html"))
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page, encoding="utf-8")
+    write_text(path, page)
     return path
 
 
@@ -97,7 +96,7 @@ def page_data(
     runs: Sequence[PageRun],
     title: str,
     about: Mapping[str, Any],
-    graph: Graph | None,
+    graph: DrawableGraph | None,
     x: str,
     y: str,
 ) -> dict[str, Any]:
@@ -114,7 +113,7 @@ def page_data(
         "methods": list(dict.fromkeys(run.method for run in runs)),
         "settings": list(dict.fromkeys(run.setting for run in runs)),
         "runs": [run_data(run, measured) for run in runs],
-        "about": [[str(name), spelt(value)] for name, value in about.items()],
+        "about": [[str(name), as_text(value)] for name, value in about.items()],
         "network": None if graph is None else network_data(graph),
     }
 
@@ -129,7 +128,7 @@ def run_data(run: PageRun, measured: Sequence[str]) -> dict[str, Any]:
     return {
         "method": run.method,
         "setting": run.setting,
-        "parameters": ", ".join(f"{k} {spelt(v)}" for k, v in run.parameters.items()),
+        "parameters": ", ".join(f"{k} {as_text(v)}" for k, v in run.parameters.items()),
         "columns": {
             name: [number(v, DIGITS) for v in columns[name][rows]] for name in (*X_AXES, *measured)
         },
@@ -137,12 +136,12 @@ def run_data(run: PageRun, measured: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def heights(trace: Trace, name: str) -> np.ndarray:
+def heights(trace: DrawableTrace, name: str) -> np.ndarray:
     """The objective gap is negative where nodes disagree: its size is what counts."""
     return np.abs(trace[name])
 
 
-def drawn(trace: Trace, name: str) -> np.ndarray:
+def drawn(trace: DrawableTrace, name: str) -> np.ndarray:
     """Where an axis has room for the number: not for those of runs that diverged."""
     return heights(trace, name) < FAR  # which NaN is not
 
@@ -155,7 +154,7 @@ def number(value: float, digits: int) -> float | int | None:
     return int(short) if short.is_integer() and abs(short) < 2**53 else short
 
 
-def spelt(value: Any) -> str:
+def as_text(value: Any) -> str:
     """Numbers in four digits; of many, the least and the largest."""
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
@@ -164,15 +163,15 @@ def spelt(value: Any) -> str:
     if isinstance(value, float | np.floating):
         return f"{value:.4g}"
     if isinstance(value, np.ndarray) and value.size > 4 and value.dtype.kind in "fiu":
-        low, high = spelt(value.min()), spelt(value.max())
+        low, high = as_text(value.min()), as_text(value.max())
         return f"{low} to {high}" if low != high else low
     if isinstance(value, np.ndarray | list | tuple):
-        return ", ".join(spelt(part) for part in np.ravel(value).tolist())
+        return ", ".join(as_text(part) for part in np.ravel(value).tolist())
     return str(value)
 
 
-def network_data(graph: Graph) -> dict[str, Any]:
-    size = {"nodes": graph.nodes, "edges": graph.edge_count}
+def network_data(graph: DrawableGraph) -> dict[str, Any]:
+    size = {"nodes": graph.nodes, "edges": len(graph.edges)}
     if graph.nodes > MOST_NODES:
         return size
     return size | {
@@ -180,13 +179,3 @@ def network_data(graph: Graph) -> dict[str, Any]:
         "links": graph.edges.tolist(),
         "degrees": graph.degrees.tolist(),
     }
-
-
-def positions(graph: Graph) -> np.ndarray:
-    """(nodes, 2), the same every time."""
-    import networkx as nx
-
-    network = graph.to_networkx()
-    few = graph.nodes <= CLEAR and graph.connected
-    layout = nx.kamada_kawai_layout(network) if few else nx.spring_layout(network, seed=0)
-    return np.array([layout[node] for node in range(graph.nodes)])

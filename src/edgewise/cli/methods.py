@@ -1,0 +1,47 @@
+"""edgewise methods"""
+
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+import edgewise as ew
+from edgewise.cli.options import ListOptions
+from edgewise.cli.shell import output, print_json
+from edgewise.methods.catalogue import make
+from edgewise.methods.contract import Method
+
+
+def methods(o: ListOptions) -> None:
+    advice = ew.list_methods()
+    rows = {name: properties(make(name)) | {"advice": advice[name]} for name in advice}
+    caption = "[bold]heals[/]: exact under faults; [bold]vectors[/]: sent an edge and round"
+    table = Table(caption=caption, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in ("method", "penalty", "exact", "heals", "vectors", "advice"):
+        table.add_column(column, no_wrap=column != "advice")
+    for name, row in rows.items():
+        shown = (row[k] for k in ("penalty", "exact", "heals", "vectors_a_round", "advice"))
+        table.add_row(name, *(cell(value) for value in shown))
+    output(o).print(table)
+    if o.json:
+        print_json(rows)
+
+
+def properties(method: Method) -> dict[str, Any]:
+    return {
+        "penalty": method.takes_penalty,
+        "vectors_a_round": len(method.hears),
+        "rounds_a_step": method.rounds_a_step,
+        "exact": method.exactness,
+        "heals": method.healing().heals,
+        "steps": "+".join(method.tunes),
+        "streams": method.streams,
+        "solves_subproblem": method.solves_subproblem,
+        "second_order": method.second_order,
+    }
+
+
+def cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "by graph" if value is None else str(value)

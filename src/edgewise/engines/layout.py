@@ -1,0 +1,100 @@
+"""Where an executor's arrays are: here on one device; `devices` and `rank_executor` have others."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from edgewise.backend.random_bits import draw_bits
+from edgewise.engines.wires import connect
+from edgewise.graph.graph import Graph
+from edgewise.methods.contract import Method
+from edgewise.problem.block import Block
+
+
+class Layout(Protocol):
+    """Puts what belongs to nodes and edges where programs find it, and gets it back."""
+
+    @property
+    def nodes(self) -> np.ndarray | None:
+        """(v,) the nodes here, row by row; None where arrays have rows of no node in between."""
+
+    def lay_out(self, method: Method, weights: dict[str, np.ndarray]) -> tuple[Any, Any, Block]:
+        """The method, the wires and the block of the nodes here."""
+
+    def own(self, a: Any) -> Any:
+        """(V, ...) -> (v, ...)"""
+
+    def place(self, a: Any) -> Array:
+        """(v, ...) numbers of the nodes here, for a program."""
+
+    def place_edges(self, a: np.ndarray) -> Array:
+        """(2E, ...) numbers of all directed edges, for a program."""
+
+    def place_carry(self, carry: Any) -> Any:
+        """A carry that may come from a checkpoint."""
+
+    def join(self, a: Array) -> Any:
+        """(v, ...) from what a program gives back."""
+
+    def random_bits(
+        self, seed: Any, ids: Array, first: int, steps: int, phases: int, draws: int
+    ) -> Array: ...
+
+    def program(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        """f, written for a block of nodes, as it is to be compiled."""
+
+    def call(self, f: Callable[..., Any], *args: Any) -> Any:
+        """f of what a program is given."""
+
+    def evaluation_block(self, rows: Any) -> Block:
+        """In float64; `rows` are those of the block."""
+
+
+class OneDevice:
+    """All nodes on the device that JAX takes by itself."""
+
+    def __init__(self, problem: Any, graph: Graph, dtype: Any) -> None:
+        self.problem, self.graph, self.dtype = problem, graph, dtype
+
+    @property
+    def nodes(self) -> np.ndarray:
+        return np.arange(self.graph.nodes)
+
+    def lay_out(self, method: Method, weights: dict[str, np.ndarray]) -> tuple[Any, Any, Block]:
+        links, wires = connect(self.graph, weights, self.dtype)
+        return method, wires, self.problem.block(links, self.dtype)
+
+    def own(self, a: Any) -> Any:
+        return a
+
+    def place(self, a: Any) -> Array:
+        return jnp.asarray(a, self.dtype)
+
+    def place_edges(self, a: np.ndarray) -> Array:
+        return jnp.asarray(a, self.dtype)
+
+    def place_carry(self, carry: Any) -> Any:
+        return carry
+
+    def join(self, a: Array) -> Any:
+        return a
+
+    def random_bits(
+        self, seed: Any, ids: Array, first: int, steps: int, phases: int, draws: int
+    ) -> Array:
+        """(steps, phases, v, draws)"""
+        bits = draw_bits(seed, ids, first + jnp.arange(steps * phases), draws)
+        return bits.reshape(steps, phases, *bits.shape[1:])
+
+    def program(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        return f
+
+    def call(self, f: Callable[..., Any], *args: Any) -> Any:
+        return f(*args)
+
+    def evaluation_block(self, rows: Any) -> Block:
+        made: Block = self.problem.block(None, np.float64, rows)
+        return made

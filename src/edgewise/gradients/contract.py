@@ -1,0 +1,96 @@
+"""What a gradient estimator is: a part that a method is composed with.
+
+`Estimator` says what methods and engines use, and mypy holds every estimator to it. `Defaults`
+has those answers that most give: inherit it, and say what differs.
+"""
+
+from typing import Any, ClassVar, Literal, Protocol, Self
+
+import numpy as np
+from jax import Array
+
+from edgewise.errors import MethodError
+from edgewise.problem.block import Block
+from edgewise.problem.contract import Curvatures
+
+# at the optimum; late; only near it; at a floor of rounding errors
+Exactness = Literal["yes", "slowly", "no", "to 1e-7"]
+
+
+class Counted(Protocol):
+    """An estimator's memory: a NamedTuple of its own, whose arrays lead with the node or the sample
+    axis. Where function values are asked for, it counts them as `evaluations` (v,)."""
+
+    @property
+    def calls(self) -> Array:
+        """(v,) oracle calls of each node so far: the estimator counts, the engine reads."""
+
+
+class Estimator(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Any]]  # a `pytree` class, whose numbers jit is given
+
+    @property
+    def random_draws(self) -> int:
+        """How many 32-bit random numbers a node needs for one gradient."""
+
+    @property
+    def samples(self) -> int | None:
+        """How many samples a gradient is made of; None: all of a node's."""
+
+    @property
+    def streams(self) -> bool:
+        """Whether it needs no more than those, so that they may come from a stream."""
+
+    @property
+    def exactness(self) -> Exactness:
+        """Whether a method that is exact with whole gradients ends at the optimum with these."""
+
+    @property
+    def accelerated(self) -> bool:
+        """Whether `point` is another place than the iterate. Few methods take such an estimator."""
+
+    def auto_step(self, nodes: Curvatures, /) -> np.ndarray:
+        """(k,) steps eta_i that are safe and not too short, each from a node's own numbers."""
+
+    def theory_step(self, nodes: Curvatures, /) -> np.ndarray:
+        """(k,) the largest steps that the analysis allows."""
+
+    def tuned(self, nodes: Curvatures, /) -> Self:
+        """Itself with its own rules in numbers, one per node."""
+
+    def init(self, p: Block, X: Array, /) -> Counted:
+        """The memory of a run that begins at X (v, n)."""
+
+    def __call__(
+        self, p: Block, X: Array, memory: Any, random_bits: Array, /
+    ) -> tuple[Array, Counted]:
+        """Gradients (v, n), ridge included, and the memory after them, from random bits
+        (v, random_draws). Called once a step; a method with several gradient steps between two
+        messages calls it several times."""
+
+    def point(self, memory: Any, X: Array, /) -> Array:
+        """(v, n) where the gradient is taken, and the answer read."""
+
+
+class Defaults:
+    """What holds for most estimators."""
+
+    streams: ClassVar[bool] = False
+    accelerated: ClassVar[bool] = False
+
+    @property
+    def samples(self) -> int | None:
+        return None
+
+    @property
+    def exactness(self) -> Exactness:
+        return "yes"
+
+    def theory_step(self, nodes: Curvatures) -> np.ndarray:
+        raise MethodError(f"no analysis of {type(self).__name__} gives a step: use eta='auto'")
+
+    def tuned(self, nodes: Curvatures) -> Self:
+        return self
+
+    def point(self, memory: Any, X: Array) -> Array:
+        return X

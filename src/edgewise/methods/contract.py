@@ -1,0 +1,216 @@
+"""What a method is. Every argument is said here, once.
+
+    method, weights = method.prepare(knowledge)                      once, in NumPy
+    state, outbox   = method.init(block, X, duals)                   once, under jit
+    state, outbox   = method.<phase>(block, state, inbox, random_bits)  every round, under jit
+
+Everything is over a *block* of v nodes: all of them in the simulator, some on a rank, one at a
+peer. A method never knows how messages travel, and declares what it can do: engines, checks and
+tables ask these members and never the class. mypy holds every method of the catalogue to `Method`,
+`require_method` any other object. `Defaults` answers for most methods: inherit it, and say what
+differs.
+
+Not excluded, and not there yet: `weights` of an edge may become a matrix each, (m, n, n), and come
+in versions; a node's metric, 1/eta, a matrix, so that nothing but a method itself reads `eta` other
+than as numbers to print and as the step of a prox; and a phase may take several gradient steps
+between two messages (NetworkDane and DCS do).
+"""
+
+from typing import Any, ClassVar, Protocol, Self
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from edgewise.errors import MethodError
+from edgewise.gradients.contract import Estimator, Exactness
+from edgewise.methods.knowledge import Knowledge
+from edgewise.problem.block import Block, Links
+
+Messages = tuple[Array, ...]  # one array for each entry of `hears`
+Weights = dict[str, np.ndarray]  # by kind, "rho" or "mixing": (m,) one per edge, for both ways
+
+
+class Method(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Any]]  # a `pytree` class, whose numbers jit is given
+
+    # --- what it can do --------------------------------------------------------------------------
+
+    @property
+    def takes_penalty(self) -> bool:
+        """Whether it has a prox. Without one a problem with a penalty is refused."""
+
+    @property
+    def heals(self) -> bool:
+        """Whether it stays exact where messages are lost or late: what was last heard is then all
+        that it holds of an edge, so that edges may come and go too."""
+
+    def healing(self) -> "Method":
+        """The same iterates in a form that heals; itself where there is no other."""
+
+    @property
+    def streams(self) -> bool:
+        """Whether it takes each sample once, so that they may come from a stream."""
+
+    @property
+    def samples(self) -> int | None:
+        """How many samples what it sends is made of in a round; None: all of a node's."""
+
+    @property
+    def solves_subproblem(self) -> bool:
+        """Whether a round solves a problem at every node: few rounds, many gradients."""
+
+    @property
+    def second_order(self) -> bool:
+        """Whether it asks the losses for Hessians."""
+
+    @property
+    def exactness(self) -> Exactness:
+        """Where it ends: at the optimum ("yes"), there but late, only near it, or at a floor."""
+
+    @property
+    def tunes(self) -> tuple[str, ...]:
+        """The names of its step parameters, for `tune`: each a field that takes a number, or one
+        per node or edge, and that `prepare` works out."""
+
+    # --- what it sends and hears -----------------------------------------------------------------
+
+    @property
+    def hears(self) -> tuple[str, ...]:
+        """For each vector that it sends, what comes back: "rho" or "mixing", the pull
+        sum_j w_ij (x_j - x_i) with those weights, of (v, n) sent to all neighbours alike; or
+        "each", (e, n) of what came along every directed edge, for a message of its own along each.
+        """
+
+    @property
+    def phases(self) -> tuple[str, ...]:
+        """The names of its methods that make up a step, one round each. Each takes (block, state,
+        inbox, random_bits), `Messages` and (v, random_draws), and gives (state, outbox)."""
+
+    @property
+    def rounds_a_step(self) -> int | None:
+        """How many phases there are; None where the graph decides on that, in `prepare`."""
+
+    @property
+    def random_draws(self) -> int:
+        """How many 32-bit random numbers a node needs a round."""
+
+    @property
+    def sends_state(self) -> tuple[str, ...]:
+        """The names of the state's fields that the outbox always equals, if it does: they are then
+        not carried, and copied, twice."""
+
+    # --- its parts -------------------------------------------------------------------------------
+
+    @property
+    def gradient(self) -> Estimator | None:
+        """The estimator it is composed with; None where it has gradients of its own."""
+
+    @property
+    def eta(self) -> Any:
+        """The step: a rule's name, a number, or one per node; (v, 1) once prepared."""
+
+    def prepare(self, k: Knowledge, /) -> tuple[Self, Weights]:
+        """Itself with all rules worked out in numbers, those of nodes for the block's own, and the
+        weights of the edges known. Where it takes the whole network, and nobody here sees that, it
+        raises MethodError (`Knowledge.whole`)."""
+
+    def init(self, p: Block, X: Array, duals: Array | None, /) -> tuple[Any, Messages]:
+        """The first state, a NamedTuple with `memory.calls` (v,), and the first messages, from
+        models X (v, n). A warm run has duals, (v, n) sums over a node's edges, or (e, n) where it
+        hears "each"; None: zero. Chosen so that the first step needs no special case."""
+
+    def answer(self, s: Any, /) -> Array:
+        """(v, n) the models."""
+
+    def duals(self, links: Links, s: Any, inbox: Messages, outbox: Messages, /) -> Array:
+        """(v, n) each node's sum of duals, zeros where there are none: what a warm run begins
+        from, and what residuals use where penalties differ."""
+
+
+class Defaults:
+    """What holds for most methods."""
+
+    gradient: Estimator | None
+
+    takes_penalty: Any = False
+    heals: Any = False
+    solves_subproblem: ClassVar[bool] = False
+    second_order: ClassVar[bool] = False
+    tunes: tuple[str, ...] = ("eta",)
+    phases: Any = ("step",)
+    sends_state: Any = ()
+
+    def healing(self) -> Self:
+        return self
+
+    @property
+    def streams(self) -> bool:
+        return self.gradient is not None and self.gradient.streams
+
+    @property
+    def samples(self) -> int | None:
+        return None if self.gradient is None else self.gradient.samples
+
+    @property
+    def exactness(self) -> Exactness:
+        return "yes" if self.gradient is None else self.gradient.exactness
+
+    @property
+    def rounds_a_step(self) -> int | None:
+        return len(self.phases)
+
+    @property
+    def random_draws(self) -> int:
+        return 0 if self.gradient is None else int(self.gradient.random_draws)
+
+    def answer(self, s: Any) -> Array:
+        return s.X
+
+    def duals(self, links: Links, s: Any, inbox: Messages, outbox: Messages) -> Array:
+        return jnp.zeros_like(s.X)
+
+
+MEMBERS = tuple(name for name in vars(Method) if not name.startswith("_"))
+ESTIMATOR_MEMBERS = ("__call__", *(n for n in vars(Estimator) if not n.startswith("_")))
+
+
+def require_method(method: Any) -> Method:
+    """The method; raises MethodError, with the name of what it lacks, where it is none."""
+    if isinstance(method, type):
+        raise MethodError(f"{method.__name__} is a class: give an object, {method.__name__}(...)")
+    if not missing(method, ESTIMATOR_MEMBERS):
+        name = type(method).__name__
+        raise MethodError(f"{name} is an estimator, no method: use PrimalDual({name}(...))")
+    lacking = missing(method, MEMBERS)
+    if not lacking:
+        lacking = missing(method, method.phases)
+    if lacking:
+        raise MethodError(
+            f"{method!r} is no method, it has no {lacking!r}: use a name from "
+            "edgewise.list_methods(), or see docs/adding-a-method.md"
+        )
+    made: Method = method
+    return made
+
+
+def require_estimator(owner: Any, gradient: Any, accelerated: bool = False) -> None:
+    """Raises MethodError unless the owner, a method, can be composed with it."""
+    name, kind = type(owner).__name__, type(gradient).__name__
+    if isinstance(gradient, type) or not callable(gradient):
+        raise MethodError(f"{name}({gradient!r}): give an estimator, such as SAGA() or Full()")
+    lacking = missing(gradient, ESTIMATOR_MEMBERS)
+    if lacking:
+        raise MethodError(
+            f"{name}({gradient!r}): this is no estimator, it has no {lacking!r}: give one such as "
+            "SAGA() or Full(), or see docs/adding-a-method.md"
+        )
+    if gradient.accelerated and not accelerated:
+        raise MethodError(
+            f"{name} cannot take {kind}, which has momentum: use PrimalDual({kind}())"
+        )
+
+
+def missing(part: Any, members: tuple[str, ...]) -> str:
+    """The first of the members that it lacks; nothing where it has all."""
+    return next((m for m in members if not hasattr(part, m)), "")

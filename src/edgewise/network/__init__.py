@@ -1,1 +1,0 @@
-"""How messages travel: within a process, between devices, between the ranks of a cluster."""

@@ -1,0 +1,37 @@
+"""status.json: what `edgewise node --status` and `--watch` show."""
+
+import json
+import os
+import time
+
+from edgewise.fileio import replacing
+from edgewise.peers.node.state import PeerState
+
+
+def write_status(peer: PeerState) -> None:
+    status = {
+        "peer": peer.config.id,
+        "state": peer.state,
+        "pid": os.getpid(),
+        "time": time.time(),
+        "refused": peer.connections.refused,
+        "handshakes": peer.tls_failures(),
+        **peer.trace.last(),
+        "rounds": peer.round,
+        "seconds": peer.seconds(),
+        "neighbours": {
+            str(other): {
+                "connected": link.connected,
+                "part": other in peer.members,
+                "behind": link.stale_rounds,
+                "silent_seconds": time.monotonic() - link.last_heard,
+                "streams": link.streams,
+                "protocol_errors": link.protocol_errors,
+                "bytes_sent": link.bytes_sent,
+                "bytes_heard": link.bytes_heard,
+            }
+            for other, link in peer.links.items()
+        },
+    }
+    with replacing(peer.config.out / "status.json", durable=False) as file:
+        file.write(json.dumps(status).encode())

@@ -1,0 +1,116 @@
+"""What a loss and a penalty are, and what is known of a node's curvature.
+
+mypy holds every loss and penalty of the library to these. Yours need not inherit anything: an
+object with these members is one.
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from jax import Array
+
+Labels = tuple[np.ndarray, np.ndarray | None]
+
+
+class LinearLoss(Protocol):
+    """A sample's loss as a function of its margin z = <d, x> (plus an intercept) and its label: a
+    gradient is slope times d, so that one number a sample is all that a memory has to keep."""
+
+    @property
+    def linear(self) -> Literal[True]: ...
+
+    @property
+    def outputs(self) -> int:
+        """Margins of a sample: one, or one per class."""
+
+    @property
+    def ridge(self) -> Any:
+        """(ridge / 2) |x|^2 is part of the loss; it leaves the intercept alone."""
+
+    def encode(self, y: np.ndarray, /) -> Labels:
+        """Labels as the numbers that `value` and `slope` take, and the classes, or None."""
+
+    def value(self, z: Array, y: Array, /) -> Array:
+        """Of margins (...) or (..., C) and labels (...), arrays of any shape: (...)."""
+
+    def slope(self, z: Array, y: Array, /) -> Array:
+        """d value / d z, of the shape of z."""
+
+    def divergence(self, z: Array, y: Array, at: Array, /) -> Array:
+        """Bregman divergence of the loss from margin `at` to z: (...)."""
+
+    def curvature(self) -> float:
+        """A bound on the slope's derivative, over all margins and labels."""
+
+
+class SampleLoss(Protocol):
+    """Any other loss of one sample."""
+
+    @property
+    def linear(self) -> Literal[False]: ...
+
+    @property
+    def outputs(self) -> int:
+        """One: the model is one vector, whatever the function makes of it."""
+
+    @property
+    def ridge(self) -> Any:
+        """(ridge / 2) |x|^2 is part of the loss."""
+
+    @property
+    def fn(self) -> Callable[[Array, Array, Array], Array]:
+        """fn(x, d, y), a number, of a model (n,), a sample's features (p,) and its label."""
+
+    @property
+    def smoothness(self) -> float | None:
+        """The Lipschitz constant of its gradient in x; None: to be estimated."""
+
+    @property
+    def size(self) -> int | None:
+        """The length of x; None: that of d."""
+
+    def encode(self, y: np.ndarray, /) -> Labels:
+        """Labels as numbers, and the classes, or None."""
+
+
+Loss = LinearLoss | SampleLoss  # `loss.linear` tells which, and mypy follows
+
+
+class Penalty(Protocol):
+    """A convex term h of one node's model. What the nodes of a block have, stacked, is one too:
+    then x is (v, n), t (v, 1), and there is a value per node."""
+
+    def value(self, x: Array, /) -> Array:
+        """h(x): a number; infinite outside of a constraint set."""
+
+    def prox(self, x: Array, t: Any, /) -> Array:
+        """argmin_u h(u) + |u - x|^2 / 2t, in x's own dtype. The metric of a step is 1/t today; a
+        step with a matrix for its metric will need another map, not this one."""
+
+
+class Curvatures(Protocol):
+    """How curved the losses of some nodes are: what step rules start from. Ridge is in all."""
+
+    @property
+    def counts(self) -> np.ndarray:
+        """(k,) samples K_i of each node."""
+
+    @property
+    def sample(self) -> np.ndarray:
+        """(k,) L_i of one sample's loss, the largest over a node's samples: the paper's."""
+
+    @property
+    def mean(self) -> np.ndarray:
+        """(k,) L_i of a node's mean loss, at most that. It may have to be worked out first."""
+
+    @property
+    def ridge(self) -> float:
+        """Of the loss, the same at all nodes."""
+
+    @property
+    def size(self) -> int:
+        """n, how many unknowns there are."""
+
+    def expected(self, batch: int, /) -> np.ndarray:
+        """(k,) what an estimator sees that draws `batch` samples: from `sample` to `mean`."""

@@ -1,0 +1,46 @@
+"""Every module can be reached by its name, and what is heavy is imported when it is used."""
+
+import pkgutil
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+import edgewise
+
+MODULES = [
+    module.name
+    for module in pkgutil.walk_packages(edgewise.__path__, "edgewise.")
+    if module.name != "edgewise.__main__"  # which runs
+]
+HEAVY = {"sklearn", "matplotlib", "pandas", "plotly", "optax", "networkx", "numba", "grpc"}
+FIRST_USE = "import edgewise; edgewise.solve; edgewise.Problem; edgewise.Graph"
+
+
+def test_no_function_hides_a_module():
+    modules = {name: import_module(name) for name in MODULES}
+    assert len(modules) > 150
+    for name, module in modules.items():
+        parent, _, own = name.rpartition(".")
+        assert getattr(sys.modules[parent], own) is module, f"{name} is hidden by another thing"
+    import edgewise.methods.admm
+
+    assert edgewise.methods.admm is modules["edgewise.methods.admm"]
+    assert callable(edgewise.solve)
+
+
+@pytest.mark.parametrize(
+    ("program", "left_out"),
+    [
+        (FIRST_USE, HEAVY),
+        ("import edgewise.cli.app", HEAVY | {"jax", "numpy", "scipy"}),
+        ("import edgewise", HEAVY | {"jax", "numpy", "scipy", "typer", "rich"}),
+    ],
+)
+def test_what_is_heavy_is_imported_when_it_is_used(program, left_out):
+    tell = "; import sys; print(*{name.partition('.')[0] for name in sys.modules})"
+    done = subprocess.run(
+        [sys.executable, "-c", program + tell], capture_output=True, text=True, check=True
+    )
+    assert not set(done.stdout.split()) & left_out
