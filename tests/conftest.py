@@ -19,6 +19,7 @@ else:
 
 import jax
 import pytest
+from drawings import keep_figures
 from end_with_parent import end_with_parent
 
 from edgewise.backend import programs
@@ -47,6 +48,20 @@ def holds_much():
             return resident > MOST_MEMORY or sum(1 for _ in maps) > MOST_MAPS
     except OSError:  # not Linux
         return False
+
+
+@pytest.hookimpl(tryfirst=True)  # before those that are not asked for are left out
+def pytest_collection_modifyitems(items):
+    for item in items:
+        for mark in item.iter_markers("quick_if"):
+            if not mark.args[0](**item.callspec.params):
+                item.add_marker("exhaustive")
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """{file name: figure} of the pictures that the test saves."""
+    return keep_figures(monkeypatch)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -29,7 +29,7 @@ from edgewise.problem.penalties import (
 )
 
 
-class Form(NamedTuple):
+class Syntax(NamedTuple):
     usage: str
     make: Callable[..., Any]
     least: int = 0  # numbers that it takes
@@ -38,26 +38,26 @@ class Form(NamedTuple):
 
 ANY_NUMBER = 1 << 30
 LOSSES = {
-    "logistic": Form("logistic", Logistic),
-    "squared": Form("squared", Squared),
-    "huber": Form("huber:DELTA", Huber, 0, 1),
-    "smoothed-hinge": Form("smoothed-hinge:WIDTH", SmoothedHinge, 0, 1),
-    "multinomial": Form("multinomial", Multinomial),
+    "logistic": Syntax("logistic", Logistic),
+    "squared": Syntax("squared", Squared),
+    "huber": Syntax("huber:DELTA", Huber, 0, 1),
+    "smoothed-hinge": Syntax("smoothed-hinge:WIDTH", SmoothedHinge, 0, 1),
+    "multinomial": Syntax("multinomial", Multinomial),
 }
 PENALTIES = {
-    "none": Form("none", NoPenalty),
-    "l1": Form("l1:LAM", L1, 1, 1),
-    "squared-l2": Form("squared-l2:LAM", SquaredL2, 1, 1),
-    "elastic-net": Form("elastic-net:L1,L2", ElasticNet, 2, 2),
-    "group-l2": Form(
+    "none": Syntax("none", NoPenalty),
+    "l1": Syntax("l1:LAM", L1, 1, 1),
+    "squared-l2": Syntax("squared-l2:LAM", SquaredL2, 1, 1),
+    "elastic-net": Syntax("elastic-net:L1,L2", ElasticNet, 2, 2),
+    "group-l2": Syntax(
         "group-l2:LAM,G1,G2,...", lambda lam, *g: GroupL2(lam, list(g)), 2, ANY_NUMBER
     ),
-    "box": Form("box:LOWER,UPPER", Box, 2, 2),
-    "non-negative": Form("non-negative", NonNegative),
-    "simplex": Form("simplex:RADIUS", Simplex, 0, 1),
-    "l1-ball": Form("l1-ball:RADIUS", L1Ball, 1, 1),
-    "l2-ball": Form("l2-ball:RADIUS", L2Ball, 1, 1),
-    "half-space": Form(
+    "box": Syntax("box:LOWER,UPPER", Box, 2, 2),
+    "non-negative": Syntax("non-negative", NonNegative),
+    "simplex": Syntax("simplex:RADIUS", Simplex, 0, 1),
+    "l1-ball": Syntax("l1-ball:RADIUS", L1Ball, 1, 1),
+    "l2-ball": Syntax("l2-ball:RADIUS", L2Ball, 1, 1),
+    "half-space": Syntax(
         "half-space:A1,A2,...,B", lambda *a: HalfSpace(list(a[:-1]), a[-1]), 2, ANY_NUMBER
     ),
 }
@@ -93,19 +93,19 @@ EVENTS = {
 }
 
 
-def parse(kind: str, text: str, known: dict[str, Form]) -> Any:
+def parse(kind: str, text: str, known: dict[str, Syntax]) -> Any:
     """`name` or `name:number,number` as one of the known things."""
     name, _, numbers = text.strip().partition(":")
     if name not in known:
         raise UnknownName(kind, name, known)
-    form = known[name]
+    syntax = known[name]
     try:
         given = numbers_in(numbers) if numbers else []
     except ValueError:
-        given = [np.nan] * (form.most + 1)
-    if not form.least <= len(given) <= form.most:
-        raise ProblemError(f"{kind} {text!r} cannot be read: give {form.usage}")
-    return form.make(*given)
+        given = [np.nan] * (syntax.most + 1)
+    if not syntax.least <= len(given) <= syntax.most:
+        raise ProblemError(f"{kind} {text!r} cannot be read: give {syntax.usage}")
+    return syntax.make(*given)
 
 
 def loss(text: str, ridge: float) -> Any:

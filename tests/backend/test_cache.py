@@ -9,7 +9,8 @@ import sys, jax
 if len(sys.argv) > 1:
     jax.config.update("jax_compilation_cache_dir", sys.argv[1])
 import edgewise as ew
-ew.cache.WORTH_KEEPING = 0  # or a machine's mood decides which programs are worth it
+from edgewise.backend import cache
+cache.WORTH_KEEPING = 0  # or a machine's mood decides which programs are worth it
 X, y = ew.data.dataset("wine")
 shards = ew.split((X - X.mean(0)) / X.std(0), y == 1, nodes=3)
 problem = ew.Problem(shards, ew.Logistic())

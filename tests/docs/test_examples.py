@@ -1,15 +1,16 @@
 """Every example runs, draws its picture, shows what it says it shows, and is in the gallery."""
 
 import importlib.util
+import json
 import re
 import runpy
 import sys
-from pathlib import Path
 from types import ModuleType
 
 import matplotlib as mpl
 import numpy as np
 import pytest
+from drawings import bars, legend, lines
 from numpy.testing import assert_allclose
 from paths import ROOT
 from PIL import Image
@@ -18,6 +19,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 import edgewise as ew
+from edgewise.plotting.axes import LABELS
 
 EXAMPLES = ROOT / "examples"
 GALLERY = ROOT / "docs" / "gallery.md"
@@ -42,9 +44,19 @@ def example(name: str) -> ModuleType:
     return module
 
 
-def is_picture(path: Path) -> bool:
-    with Image.open(path) as image:
-        return min(image.size) >= 300 and len(np.unique(np.asarray(image.convert("L")))) > 20
+def assert_shows_a_run(figure, trace, nodes, edges):
+    """The network on the left, and how the run went on the right."""
+    left, right = figure.axes[:2]
+    sizes = sorted(len(c.get_offsets()) for c in left.collections)
+    assert nodes in sizes
+    assert edges in [len(c.get_paths()) for c in left.collections]
+    shown = lines(right)
+    assert list(shown) == legend(right) == [LABELS[k] for k in ("residual", "bregman", "consensus")]
+    for label, column in zip(shown, ("residual", "bregman", "consensus"), strict=True):
+        heights = np.abs(trace[column])
+        assert_allclose(shown[label][0], trace["rounds"])
+        assert_allclose(shown[label][1], np.where(heights > 0, heights, np.nan))
+    assert right.get_yscale() == "log"
 
 
 def diabetes():
@@ -54,27 +66,29 @@ def diabetes():
     return StandardScaler().fit_transform(X), y
 
 
-def test_demo(tmp_path, monkeypatch, capsys):
+def test_demo(tmp_path, monkeypatch, capsys, drawn):
     monkeypatch.setattr(sys, "argv", ["demo.py", "--out", str(tmp_path / "run")])
     with pytest.raises(SystemExit) as end:
         runpy.run_path(str(EXAMPLES / "demo.py"), run_name="__main__")
     assert not end.value.code
     assert re.search(r"converged\W+yes", capsys.readouterr().out)
-    assert ew.Trace.load(tmp_path / "run" / "trace.npz")["bregman"][-1] < 1e-10
-    assert is_picture(tmp_path / "run" / "plot.png")
+    trace = ew.Trace.load(tmp_path / "run" / "trace.npz")
+    assert trace["bregman"][-1] < 1e-10
+    graph = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert_shows_a_run(drawn["plot.png"], trace, graph["nodes"], graph["edges"])
 
 
-def test_quickstart(tmp_path, capsys):
+def test_quickstart(drawn, tmp_path, capsys):
     result, numbers = example("quickstart").main(["--plot", str(tmp_path / "a.png")])
     assert result.converged
     assert numbers["off"] < 1e-4
     assert 15 <= numbers["used"] <= 25
     assert numbers["right"] > 0.93 > 0.7 > numbers["majority"]
     assert "95.1% (62.9% by calling all benign)" in capsys.readouterr().out
-    assert is_picture(tmp_path / "a.png")
+    assert_shows_a_run(drawn["a.png"], result.trace, result.graph.nodes, result.graph.edge_count)
 
 
-def test_unequal_hospitals(tmp_path):
+def test_unequal_hospitals(drawn, tmp_path):
     module = example("unequal_hospitals")
     sizes, alone, scores = module.main(["--plot", str(tmp_path / "a.png")])
     joint = scores['joint fit, weights="sample"']
@@ -83,7 +97,15 @@ def test_unequal_hospitals(tmp_path):
     assert joint > max(alone)
     assert joint > scores["mean, weighted by size"] > scores["mean of their models"]
     assert joint > scores['joint fit, weights="node"'] + 0.03
-    assert is_picture(tmp_path / "a.png")
+
+    (ax,) = drawn["a.png"].axes
+    shown = lines(ax)
+    assert list(shown) == legend(drawn["a.png"])
+    hospitals = np.hstack([shown["a hospital alone"], shown["the same, below"]])
+    assert_allclose(np.sort(hospitals[0]), np.sort(sizes))
+    assert_allclose(np.sort(hospitals[1]), np.sort(np.maximum(alone, -0.6)))
+    for kind in list(scores)[2:]:
+        assert_allclose(shown[kind][1], scores[kind])
 
     X, y = ew.data.dataset("diabetes")
     X, X_out, y, y_out = train_test_split(X, y, test_size=1 / 3, random_state=0)
@@ -92,7 +114,7 @@ def test_unequal_hospitals(tmp_path):
     assert_allclose(joint, pooled.score(scaler.transform(X_out), y_out), atol=1e-6)
 
 
-def test_own_constraints(tmp_path):
+def test_own_constraints(drawn, tmp_path):
     import cvxpy as cp
 
     module = example("own_constraints")
@@ -104,7 +126,14 @@ def test_own_constraints(tmp_path):
     assert x[4:].sum() < 30 + 1e-6
     assert without.max() > 21
     assert without.min() < -1
-    assert is_picture(tmp_path / "a.png")
+
+    (ax,) = drawn["a.png"].axes
+    shown = bars(ax)
+    assert list(shown) == legend(drawn["a.png"])
+    for kind, coefficients in fits.items():
+        (heights,) = (h for label, h in shown.items() if label.startswith(f"{kind}: s1 to s6"))
+        assert_allclose(heights, coefficients)
+    assert [t.get_text() for t in ax.texts] == ["barred"] * 2
 
     X, y = diabetes()
     w, b = cp.Variable(10), cp.Variable()
@@ -115,17 +144,30 @@ def test_own_constraints(tmp_path):
         assert_allclose(wanted, w.value, atol=1e-3)
 
 
-def test_custom_loss(tmp_path):
+def test_custom_loss(drawn, tmp_path):
     module = example("custom_loss")
     found = module.main(["--plot", str(tmp_path / "a.png")])
     for q, numbers in found.items():
         assert numbers["scipy"] < 1e-4
         assert numbers["sharp"] < 0.1  # of a response whose deviation is 0.77: corners are rounded
         assert abs(numbers["below"] - q) < 0.06  # a share in 148 deviates by 0.025 to 0.04
-    assert is_picture(tmp_path / "a.png")
+
+    (ax,) = drawn["a.png"].axes
+    shown = lines(ax)
+    (spans,) = ax.collections
+    low, high = np.array([segment[:, 1] for segment in spans.get_segments()]).T
+    assert list(shown) == ["0.5", "inside", "outside"]
+    at, middle = shown["0.5"]
+    assert len(at) == len(low) == 148
+    assert (np.diff(middle) >= 0).all()
+    for kind, is_inside in (("inside", True), ("outside", False)):
+        place, y = shown[kind]
+        k = np.searchsorted(at, place)
+        assert (((low[k] <= y) & (y <= high[k])) == is_inside).all()
+    assert len(shown["inside"][0]) + len(shown["outside"][0]) == 148
 
 
-def test_comparing_methods(tmp_path, capsys):
+def test_comparing_methods(drawn, tmp_path, capsys):
     found = example("comparing_methods").main(["--plot", str(tmp_path / "a.png")])
     assert not found.refused
     assert all(np.isfinite(found.cost(m, 1e-6)).all() for m in found.runs)
@@ -134,10 +176,16 @@ def test_comparing_methods(tmp_path, capsys):
     calls = {m: found.cost(m, 1e-6, "oracle_calls")[1] for m in found.runs}
     assert max(calls, key=calls.__getitem__) == "pdmm"
     assert "cheapest to 1e-6: pdmm" in capsys.readouterr().out
-    assert is_picture(tmp_path / "a.png")
+    for ax, unit in zip(drawn["a.png"].axes, ("oracle_calls", "bytes_sent"), strict=True):
+        shown = lines(ax)
+        assert list(shown) == list(found.runs)
+        assert ax.get_xlabel() == LABELS[unit]
+        for method, (_, heights) in shown.items():
+            assert heights[0] > 0.1, method
+            assert heights[-1] < 1e-6, method
 
 
-def test_lossy_network(tmp_path, monkeypatch):
+def test_lossy_network(drawn, tmp_path, monkeypatch):
     module = example("lossy_network")
     every = module.cases
     shown = ("none", "all of these")  # compiling the others takes half a minute
@@ -147,7 +195,12 @@ def test_lossy_network(tmp_path, monkeypatch):
     assert healed[-1] < 1e-9
     assert not lost[-1] < 1e-2
     assert all(trace["bregman"][-1] < 1e-20 for trace in traces["none"])
-    assert is_picture(tmp_path / "a.png")
+    shown = lines(drawn["a.png"].axes[0])
+    for kind, name in (("all faults", "all of these"), ("no faults", "none")):
+        for method, trace in zip(("SAGA-PD", "GT-SAGA"), traces[name], strict=True):
+            rounds, heights = shown[f"{method}, {kind}"]
+            assert_allclose(rounds, trace["rounds"])
+            assert_allclose(heights, np.maximum(trace["bregman"], 1e-18))
 
 
 def test_animate(tmp_path):

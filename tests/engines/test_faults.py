@@ -60,11 +60,22 @@ def simulator(faults, method="saga-pd", dtype="float64"):
         {"burst": 3, "nap": 4, "seed": 1},
         {"wipe": [(2, 7), (5, 11)], "down": (*LINK, 3, 9)},
         {"leave": (1, 5), "join": [(3, 8), (1, 19)]},
+        {"patience": 2},
+        {"patience": 3, "wipe": (2, 7), "down": (*LINK, 3, 9), "leave": (1, 5), "join": (3, 8)},
+        {"patience": 2, "delay": 0, "seed": 1},
     ],
-    ids=["alone", "bursts and naps", "wipe and down", "leave and join"],
+    ids=[
+        "alone",
+        "bursts and naps",
+        "wipe and down",
+        "leave and join",
+        "patience",
+        "patience, and those who come and go",
+        "patience, no delays",
+    ],
 )
 def test_iterates_are_those_of_a_plain_mailbox(given):
-    faults, rounds = ew.Faults(drop=0.3, awake=0.6, delay=3, **given), 30
+    faults, rounds = ew.Faults(**{"drop": 0.3, "awake": 0.6, "delay": 3, **given}), 30
     with jax.enable_x64(True):
         made, carry = simulator(faults, "pd")
         weights = np.asarray(made.all_links.rho)

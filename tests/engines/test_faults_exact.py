@@ -95,6 +95,7 @@ FAULTS = {
     "half asleep": {"awake": 0.5},
     "naps": {"awake": 0.5, "nap": 10},
     "speeds": {"awake": np.linspace(0.2, 1, V)},
+    "patience": {"delay": 2, "awake": np.linspace(0.4, 1, V), "patience": 2},
     "link down": {"down": DOWN},
     "wipe": {"wipe": (WIPED, 1000)},
     "leave": {"leave": (GONE, 1000)},
@@ -117,6 +118,13 @@ def left(name):
     return tuple(i for i in EVERYONE if i != GONE or name not in ("leave", "all at once"))
 
 
+def is_quick(name, kind):
+    """Each kind of fault once, and all at once with both kinds of penalties."""
+    more_of_it = name in ("loss 5 %", "loss 20 %", "naps", "join")
+    return name == "all at once" or (kind == "l1" and not more_of_it)
+
+
+@pytest.mark.quick_if.with_args(is_quick)
 @pytest.mark.parametrize("kind", ["l1", "sets"])
 @pytest.mark.parametrize("name", FAULTS)
 def test_saga_pd_is_exact(name, kind):
@@ -125,6 +133,7 @@ def test_saga_pd_is_exact(name, kind):
     assert_exact(kind, result, left(name))
 
 
+@pytest.mark.quick_if(lambda name, kind, **_: (name, kind) == ("all at once", "sets"))
 @pytest.mark.parametrize(("name", "kind"), FEW)
 @pytest.mark.parametrize("method", ["svr-pd", "lsvr-pd"])
 def test_svr_pd_and_lsvr_pd_are_exact(method, name, kind):

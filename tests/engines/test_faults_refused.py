@@ -32,6 +32,7 @@ def solve(faults):
         ({"awake": [1.0, 0.1], "nap": 2}, "nap=2 is too short for a part of 0.9"),
         *(({"delay": bad}, "delay is .* whole number from 0 up") for bad in (-1, 1.5)),
         ({"seed": -1}, "the faults' seed is -1"),
+        *(({"patience": bad}, "patience is .* whole number from 0 up") for bad in (-1, 0.5)),
         ({"bits": 1}, "bits is 1: give a whole number from 2 up"),
         ({"bits": 33}, "bits=33: give 2 to 32"),
         ({"wipe": 3}, "wipe=3: give tuples of 2 whole numbers"),

@@ -39,10 +39,6 @@ NAMES = [c for c in COLUMNS if c != "seconds"]
 COUNTED = [NAMES.index(c) for c in ("rounds", "oracle_calls", "vectors_sent", "function_values")]
 
 
-def quick_if(quick, *values):
-    return pytest.param(*values, marks=[] if quick else pytest.mark.exhaustive)
-
-
 def asked_for(items):
     """{ranks: names of cases} that the selected tests look at; 0 ranks: all of them."""
     wanted = defaultdict(dict)  # in order, each once
@@ -85,16 +81,16 @@ def agree(found, ranks, name, close=CLOSE):
 
 
 @needs_mpi
-@pytest.mark.parametrize(
-    ("name", "ranks"), [quick_if(n in REPRESENTATIVES and r == 2, n, r) for n, r in PLAN]
-)
+@pytest.mark.quick_if(lambda name, ranks: name in REPRESENTATIVES and ranks == 2)
+@pytest.mark.parametrize(("name", "ranks"), PLAN)
 def test_ranks_give_the_simulators_iterates(found, name, ranks):
     close = DIFFERENCES if name == "sk-pd-fd" else CLOSE
     agree(found, ranks, key(name, *PLAN[name, ranks][:2]), close)
 
 
 @needs_mpi
-@pytest.mark.parametrize("name", [quick_if(n not in MORE_OF_THE_SAME, n) for n in SPECIAL])
+@pytest.mark.quick_if(lambda name: name not in MORE_OF_THE_SAME)
+@pytest.mark.parametrize("name", SPECIAL)
 def test_whatever_the_problem(found, name):
     agree(found, 3, name, FLOAT32 if name == "float32" else CLOSE)
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from drawings import legend
 from typer.testing import CliRunner
 
 import edgewise as ew
@@ -13,7 +14,7 @@ from edgewise.cli.app import app
 from edgewise.experiments import EXPERIMENTS, FIGURES, data, experiment, named, output
 from edgewise.experiments.claims import Curves, fastest
 from edgewise.experiments.experiment import AUTOMATIC, PRINTED, SMALL, TUNED, Job, Scale, Verdict
-from edgewise.experiments.figure import Bench, Cell
+from edgewise.experiments.figure import FigureProblem, FigureRun
 from edgewise.experiments.large_data import stopping_changes_little
 from edgewise.experiments.lineup import LINEUP, oracle_budget
 from edgewise.experiments.oracle import asvr_swings, edge_fails
@@ -92,7 +93,7 @@ def test_what_is_there_is_not_run_again(made, small_figure, monkeypatch):
     def refuse(*_):
         raise AssertionError("it ran again")
 
-    monkeypatch.setattr(Bench, "__init__", refuse)
+    monkeypatch.setattr(FigureProblem, "__init__", refuse)
     again = small_figure.run(where)
     for one, other in zip(outcome.runs, again.runs, strict=True):
         np.testing.assert_array_equal(one.trace["bregman"], other.trace["bregman"])
@@ -103,7 +104,7 @@ def test_what_is_there_is_not_run_again(made, small_figure, monkeypatch):
 
 def test_an_interrupted_run_leaves_what_was_done(tmp_path, small_figure, monkeypatch):
     where = job(tmp_path / "oracle")
-    run, seen = Bench.run, []
+    run, seen = FigureProblem.run, []
 
     def interrupted(bench, cell, stop):
         seen.append(cell)
@@ -111,14 +112,14 @@ def test_an_interrupted_run_leaves_what_was_done(tmp_path, small_figure, monkeyp
             raise KeyboardInterrupt
         return run(bench, cell, stop)
 
-    cells = [Cell(AUTOMATIC, m) for m in small_figure.methods]
+    cells = [FigureRun(AUTOMATIC, m) for m in small_figure.methods]
     with monkeypatch.context() as patch:
-        patch.setattr(Bench, "run", interrupted)
+        patch.setattr(FigureProblem, "run", interrupted)
         with pytest.raises(KeyboardInterrupt):
             small_figure.traces(where, cells)
     assert len(list((where.folder / "traces").iterdir())) == 2
     seen.clear()
-    monkeypatch.setattr(Bench, "run", lambda *a: (seen.append(a[1]), run(*a))[1])
+    monkeypatch.setattr(FigureProblem, "run", lambda *a: (seen.append(a[1]), run(*a))[1])
     assert len(small_figure.traces(where, cells)) == 3
     assert [c.method for c in seen] == ["EXTRA"]
 
@@ -157,13 +158,18 @@ def test_data_by_path_are_drawn_and_normalised(tmp_path):
 # --- files ----------------------------------------------------------------------------------------
 
 
-def test_everything_is_written(made, small_figure):
+def test_everything_is_written(made, small_figure, drawn):
     where, outcome = made
     verdict = Verdict("it works", {PRINTED: True, TUNED: False}, "1 and 2")
     files = output.write(small_figure, where, replace(outcome, verdicts=[verdict]), 1.5)
-    assert {k: p.stat().st_size > 1000 for k, p in files.items() if k != "json"} == dict.fromkeys(
-        ("csv", "png", "pdf", "html"), True
-    )
+    assert set(files) == {"csv", "png", "pdf", "html", "json"}
+    assert "<html" in files["html"].read_text()
+    for kind in ("png", "pdf"):
+        figure = drawn[files[kind].name]
+        assert legend(figure) == list(small_figure.methods)
+        shown = [line for ax in figure.axes for line in ax.lines]
+        assert len(shown) == 2 * len(outcome.runs)  # against calls, and against rounds
+        assert np.array_equal(shown[0].get_xdata(), outcome.runs[0].trace["oracle_calls"])
     with files["csv"].open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == sum(len(r.trace) for r in outcome.runs)
@@ -173,7 +179,7 @@ def test_everything_is_written(made, small_figure):
     assert {"seed", "scale", "edgewise", "jax", "machine", "data"} <= set(said["about"])
 
 
-def test_runtime_stops_at_the_gap_and_draws_bars(tmp_path):
+def test_runtime_stops_at_the_gap_and_draws_bars(tmp_path, drawn):
     quick = replace(named("runtime-2000"), methods=("SVR-PD", "SAGA-PD"), claims=())
     outcome = quick.run(job(tmp_path / "runtime", jobs=2))
     for run in outcome.runs:
@@ -182,7 +188,15 @@ def test_runtime_stops_at_the_gap_and_draws_bars(tmp_path):
         if run.setting == TUNED:
             assert reached[-1]
     outcome.draw(tmp_path / "bars.png")
-    assert (tmp_path / "bars.png").stat().st_size > 1000
+    names = [text.get_text() for text in drawn["bars.png"].axes[0].get_yticklabels()]
+    assert names == list(quick.methods)
+    for ax in drawn["bars.png"].axes:
+        runs = [run for run in outcome.runs if run.setting == ax.get_title()]
+        for bar, run in zip(ax.patches, runs, strict=True):
+            seconds, gaps = run.trace["seconds"], run.trace["bregman"]
+            assert 0 < bar.get_width() <= seconds[-1]
+            grey = bar.get_facecolor() == (0.8, 0.8, 0.8, 1.0)
+            assert grey == (not (gaps <= quick.until).any())
 
 
 def test_the_command_lists_refuses_and_runs(tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ from dataclasses import replace
 import matplotlib as mpl
 import numpy as np
 import pytest
+from drawings import lines
 
 import edgewise as ew
 from edgewise.experiments import complexity, complexity_runs, pdmm, sketched
@@ -53,11 +54,15 @@ def test_saga_grows_as_corrected_not_as_printed(counted):
     assert not printed.holds[complexity.STEPS]
 
 
-def test_complexities_are_drawn_and_kept(counted, tmp_path, monkeypatch):
+def test_complexities_are_drawn_and_kept(counted, tmp_path, monkeypatch, drawn):
     folder, experiment, outcome = counted
     for suffix in ("png", "pdf"):
         outcome.draw(tmp_path / f"drawn.{suffix}")
-        assert (tmp_path / f"drawn.{suffix}").stat().st_size > 10_000
+        panels = drawn[f"drawn.{suffix}"].axes
+        assert len(panels) == 2 * 4
+        for ax in panels:  # points of each method, and a line for its bound
+            assert len(ax.lines) == 2 * len(complexity.MARKS)
+            assert set(complexity.MARKS) <= set(lines(ax))
     monkeypatch.setattr(complexity, "measured", None)  # nothing is run again
     again = run(experiment, folder)
     assert [v.numbers for v in again.verdicts] == [v.numbers for v in outcome.verdicts]

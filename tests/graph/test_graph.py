@@ -95,12 +95,12 @@ def test_grid_numbering():
 
 
 def test_random_at_scale():
-    start = time.perf_counter()
+    start = time.process_time()  # others share the machine
     graph = Graph.random(100_000, 300_000, seed=1)
     assert graph.connected
-    took = time.perf_counter() - start
+    took = time.process_time() - start
     assert graph.edge_count == 300_000
-    assert took < 5  # about 0.3 s alone; others share the machine
+    assert took < 5  # about 0.3 s
 
 
 @pytest.mark.parametrize(("edges", "trees"), [(3, 16), (4, 15)])

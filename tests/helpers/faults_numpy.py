@@ -33,6 +33,7 @@ def replay(parts, ridge, l1, f, eta, rho, rounds):
     heard, newest = {w: said[w[::-1]] for w in ways}, dict.fromkeys(ways, -1)  # along w
     fresh, asleep = dict.fromkeys(range(V), True), dict.fromkeys(range(V), False)
     cut, post, sent = dict.fromkeys(ways, False), [], 0
+    unread, prompt, waited = set(), set(ways), dict.fromkeys(range(V), 0)
     present = set(range(V)) - ({i for i, _ in f.join} - {i for i, _ in f.leave})
     for t in range(rounds):
         present -= {node for node, r in f.leave if r == t}
@@ -46,6 +47,10 @@ def replay(parts, ridge, l1, f, eta, rho, rounds):
                     said[w] = rho[w] * x[i]
                 if w[1] == i or (w[0] == i and i in come):
                     heard[w] = rho[w] * x[w[1]]
+                    unread.discard(w)
+                if i in w:
+                    prompt.discard(w)
+            waited[i] = 0
         for w, (i, j) in enumerate(ways):
             cut[i, j] = by_edge[t, w, 0] < chance(f.drop, f.burst, cut[i, j]) * 2**32
             if not (fresh[i] and {i, j} <= present):
@@ -56,14 +61,23 @@ def replay(parts, ridge, l1, f, eta, rho, rounds):
                 late = by_edge[t, w, 1] * (f.delay + 1) >> 32
                 post.append((t + late, t, i, j, said[i, j]))
         for due, when, i, j, letter in post:
+            if due == t:
+                prompt.add((i, j))
             if due == t and when > newest[i, j]:
                 heard[i, j], newest[i, j] = letter, when
+                unread.add((i, j))
         for i in range(V):
             off = chance(1 - float(f.awake), f.nap, asleep[i]) * 2**32
             asleep[i] = bool(by_node[t, i] < off)
             fresh[i] = i in present and not asleep[i]
+            near = [j for j in present if (i, j) in rho]
+            if f.patience and fresh[i]:
+                awaited = [j for j in near if (j, i) in prompt] or near
+                fresh[i] = all((j, i) in unread for j in awaited) or waited[i] == f.patience
+                waited[i] = 0 if fresh[i] else waited[i] + 1
             if fresh[i]:
-                near = [j for j in present if (i, j) in rho]
+                prompt -= {(j, i) for j in range(V)} - unread
+                unread -= {(j, i) for j in range(V)}
                 gamma = 1 / (1 / eta[i] + sum(rho[i, j] for j in near))
                 pull = sum(heard[j, i] for j in near)
                 z = gamma * (x[i] / eta[i] - gradient(*parts[i], x[i], ridge) + pull)

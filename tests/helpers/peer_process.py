@@ -104,6 +104,19 @@ class Peers:
 
         self.until(came, f"peer {i} at round {round}")
 
+    def until_still(self, *ids, seconds=2.0):
+        """These have told of no new round for so long, and of which they told last."""
+        seen, since = None, time.monotonic()
+
+        def still():
+            nonlocal seen, since
+            if seen != (seen := [self.status(i)["rounds"] for i in ids]):
+                since = time.monotonic()
+            return time.monotonic() - since > seconds
+
+        self.until(still, "peers that stand still")
+        return seen
+
     def kill(self, i):
         """While it runs: killing one that has ended shows nothing."""
         assert self.running[i].poll() is None

@@ -48,6 +48,17 @@ def run(method, problem, graph):
     return ew.solve(made, graph, method, rounds=rounds, record_every=rounds, reference=False)
 
 
+# of every kind of loss, two penalties of one for all, and all of them at once
+QUICK = {"l2-logistic", "lasso", "multinomial", "huber", "hinge", "simplex", *DIFFERENT}
+
+
+def is_quick(method, problem, graph):
+    if method != "saga-pd":
+        return problem == "each-its-own"
+    return problem in QUICK if graph == "random" else graph in ("wide-star", "single", "pair")
+
+
+@pytest.mark.quick_if.with_args(is_quick)
 @pytest.mark.parametrize(("method", "problem", "graph"), RUNS)
 def test_reaches_the_optimum(method, problem, graph):
     result, shape = run(method, problem, graph), size(GRAPHS[graph])
@@ -77,6 +88,7 @@ def test_says_so_where_every_node_has_its_own_penalty(problem):
 # --- methods with a floor ------------------------------------------------------------------------
 
 
+@pytest.mark.quick_if(lambda problem: problem != "each-its-own-too")
 @pytest.mark.parametrize("problem", ["l2-logistic", *DIFFERENT])
 def test_plain_stochastic_gradients_stop_at_a_floor_that_falls_with_eta(problem):
     floors, off = [], []
@@ -92,6 +104,7 @@ def test_plain_stochastic_gradients_stop_at_a_floor_that_falls_with_eta(problem)
         assert 1.5 < above / below < 8  # four for four times less eta, or two, if noise rules
 
 
+@pytest.mark.quick_if(lambda problem: problem != "each-its-own-too")
 @pytest.mark.parametrize("problem", ["l2-logistic", *DIFFERENT])
 def test_function_values_alone_stop_at_the_accuracy_of_differences(problem):
     options = {"rounds": 8000, "record_every": 8000, "reference": False}

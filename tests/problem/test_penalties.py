@@ -17,9 +17,8 @@ from edgewise.problem.penalties import (
     NoPenalty,
     Simplex,
     SquaredL2,
-    same,
-    stack,
 )
+from edgewise.problem.stacked_penalties import same, stack
 
 SIZE = 7
 NORMAL = np.array([1.0, -2.0, 0.5, 0.0, 3.0, -1.0, 0.2])

@@ -141,6 +141,7 @@ LOSSES = [
 ]
 
 
+@pytest.mark.quick_if(lambda intercept, kind, **_: intercept == (kind is sp.csr_array))
 @pytest.mark.parametrize(("loss", "curvature"), LOSSES)
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])

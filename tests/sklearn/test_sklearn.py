@@ -30,7 +30,7 @@ from edgewise.sklearn import (
     DecentralizedRidge,
     DecentralizedSVC,
 )
-from edgewise.sklearn.parts import SMALL, CodedLogistic, SharedProblem
+from edgewise.sklearn.solver_problem import SMALL, CodedLogistic, SharedProblem
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -41,22 +41,28 @@ def quick_compiles():
     jax.config.update("jax_disable_most_optimizations", False)
 
 
-@parametrize_with_checks(
-    [  # those with the same loss follow each other: they share their programs
-        DecentralizedLasso(),
-        DecentralizedElasticNet(),
-        DecentralizedRidge(),
-        DecentralizedModel(),
-        DecentralizedLogisticRegression(),
-    ]
-)
+@parametrize_with_checks([DecentralizedLasso(), DecentralizedLogisticRegression()])
 def test_check_estimator(estimator, check):
     run_check(estimator, check)
 
 
-# All of them pass for it too, but all that it does not share with logistic regression is its loss.
-@parametrize_with_checks([DecentralizedSVC()], legacy=False)
+# What these do not share with those above is their parameters, penalties and losses.
+LIKE_THEM = [
+    DecentralizedElasticNet(),
+    DecentralizedRidge(),
+    DecentralizedModel(),
+    DecentralizedSVC(),
+]
+
+
+@parametrize_with_checks(LIKE_THEM, legacy=False)
 def test_check_estimator_api(estimator, check):
+    run_check(estimator, check)
+
+
+@pytest.mark.exhaustive
+@parametrize_with_checks(LIKE_THEM)
+def test_check_estimators_like_them(estimator, check):
     run_check(estimator, check)
 
 
@@ -122,6 +128,7 @@ TWINS = [
 ]
 
 
+@pytest.mark.quick_if(lambda ours, **_: ours not in (TWINS[2][0], TWINS[6][0], TWINS[8][0]))
 @pytest.mark.parametrize(("ours", "twin", "load"), TWINS)
 def test_coefficients_are_those_of_the_twin(ours, twin, load):
     X, y = scaled(load)

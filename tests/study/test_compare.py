@@ -5,12 +5,14 @@ from functools import cache
 
 import numpy as np
 import pytest
+from drawings import legend, lines
 from numpy.testing import assert_allclose
 from rich.console import Console
 
 import edgewise as ew
 from edgewise.errors import MethodError, UnknownName
-from edgewise.study.compare import Comparison
+from edgewise.plotting.axes import LABELS
+from edgewise.study.compare import ALL_UNITS, Comparison
 from edgewise.study.curves import Curve
 
 V, K, N = 5, 12, 6
@@ -129,12 +131,21 @@ def test_one_that_diverges_is_no_obstacle():
     assert found.best(1e-2) == "pd"
 
 
-def test_it_prints_and_plots(tmp_path, capsys):
+def test_it_prints_and_plots(tmp_path, capsys, drawn):
     found = ew.compare(problem(), GRAPH, ["pd"], 300, tune=False, accuracies=(0.5,), seeds=1)
     assert "oracle calls per node" in capsys.readouterr().out
     found.plot(path=tmp_path / "all.png")
+    labels = [ax.get_xlabel() for ax in drawn["all.png"].axes if ax.lines]
+    assert labels == [LABELS[unit] for unit in ALL_UNITS]
+    assert [list(lines(ax)) for ax in drawn["all.png"].axes if ax.lines] == [["pd"]] * len(labels)
     plain().plot("bytes_sent", path=tmp_path / "one.png")
-    assert min((tmp_path / f).stat().st_size for f in ("all.png", "one.png")) > 5000
+    (ax,) = drawn["one.png"].axes
+    assert list(lines(ax)) == legend(ax) == list(plain().runs)
+    for method, curves in plain().runs.items():
+        costs, heights = lines(ax)[method]
+        assert costs[-1] == pytest.approx(max(c.costs["bytes_sent"][-1] for c in curves))
+        ends = [c.value_at("bytes_sent", costs[-1]) for c in curves]
+        assert min(ends) <= heights[-1] <= max(ends)
     with pytest.raises(UnknownName, match="bytes_sent"):
         found.plot("bytes")
 

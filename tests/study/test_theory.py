@@ -45,6 +45,7 @@ CASES = [(name, "theory") for name in ("pd", "spd", "saga-pd", "lsvr-pd", "sk-pd
 CASES += [("saga-pd", UNEQUAL)]
 
 
+@pytest.mark.quick_if(lambda kind, rho, **_: kind == ("l1" if isinstance(rho, str) else "plain"))
 @pytest.mark.parametrize("kind", PROBLEMS)
 @pytest.mark.parametrize(("name", "rho"), CASES)
 def test_the_mean_divergence_stays_below_the_bound(name, rho, kind):

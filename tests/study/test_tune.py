@@ -222,14 +222,22 @@ def test_given_steps_are_where_the_grid_begins():
     assert found.factors == {"eta": 1.0}
 
 
-def test_results_can_be_used_and_looked_at(tmp_path):
+def test_results_can_be_used_and_looked_at(tmp_path, drawn):
     found = ew.tune(problem(True), GRAPH, budget=200, factors=(0.5, 1, 2), progress=False)
     run = ew.solve(problem(True), GRAPH, found.method, rounds=50, reference=False)
     assert_allclose(np.asarray(run.method.eta)[:, 0], found.steps["eta"])
     assert len(found.to_pandas()) == len(found.surface["cost"]) >= 9
     for name, tuned in (("two", found), ("one", ew.tune(problem(), GRAPH, "nids", 100))):
         tuned.plot(path=tmp_path / f"{name}.png")
-        assert (tmp_path / f"{name}.png").stat().st_size > 5000
+        ax, best = drawn[f"{name}.png"].axes[0], list(tuned.factors.values())
+        assert ax.get_title() == tuned.message
+        if name == "two":  # a map of the grid, and a cross on the best
+            (grid,) = ax.collections
+            assert np.isfinite(grid.get_array()).sum() == (tuned.surface["divergence"] <= 1).sum()
+            assert_allclose(np.ravel(ax.lines[0].get_data()), np.log2(best))
+        else:
+            assert_allclose(ax.lines[0].get_xdata(), tuned.surface["eta"])
+            assert_allclose(ax.lines[1].get_xdata(), best[0])
 
 
 def test_what_cannot_work_is_refused():

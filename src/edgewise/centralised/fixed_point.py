@@ -16,7 +16,7 @@ def fixed_point(
     displacement: Callable[[Vector], Vector],
     jacobian: Callable[[Vector], Vector | None],
     merit: Callable[[Vector], float],
-    accelerate: "Momentum | Anderson",
+    accelerate: "NesterovMomentum | Anderson",
     z: Vector,
     tol: float,
     iterations: int,
@@ -75,7 +75,7 @@ def newton(
     return None
 
 
-class Momentum:
+class NesterovMomentum:
     """Nesterov's, restarted where it points uphill (O'Donoghue, Candes 2015): for proximal
     gradient steps."""
 

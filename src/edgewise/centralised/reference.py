@@ -11,11 +11,11 @@ import numpy as np
 from jax import Array
 
 from edgewise.backend.threads import on_host
-from edgewise.centralised.fixed_point import Anderson, Momentum, fixed_point
+from edgewise.centralised.fixed_point import Anderson, NesterovMomentum, fixed_point
 from edgewise.centralised.smooth_part import MOST_UNKNOWNS, Smooth
 from edgewise.errors import ProblemError
-from edgewise.problem import penalties
 from edgewise.problem.problem import Problem
+from edgewise.problem.stacked_penalties import same, stack
 
 REMEMBERED = 4
 T = TypeVar("T")
@@ -64,7 +64,7 @@ def _solve(problem: Problem, tol: float, iterations: int) -> Reference:
     smooth = Smooth(problem)
     members, group_of = groups(problem)
     share = np.bincount(group_of, minlength=len(members)) / problem.nodes
-    block = penalties.stack(members, len(members), problem.size, free=problem.free)
+    block = stack(members, len(members), problem.size, free=problem.free)
     step = 1 / smooth.lipschitz()
     steps = np.full((len(members), 1), step)
 
@@ -116,7 +116,7 @@ def _solve(problem: Problem, tol: float, iterations: int) -> Reference:
         displacement,
         jacobian,
         merit,
-        Momentum() if len(members) == 1 else Anderson(),
+        NesterovMomentum() if len(members) == 1 else Anderson(),
         prox(zero).ravel(),
         tol * scale,
         iterations,
@@ -139,7 +139,7 @@ def _solve(problem: Problem, tol: float, iterations: int) -> Reference:
             " bring the features to a like scale, or give it more iterations=",
             stacklevel=3,
         )
-    value = penalties.stack(problem.penalty, problem.nodes, problem.size, free=problem.free).value
+    value = stack(problem.penalty, problem.nodes, problem.size, free=problem.free).value
     h = np.asarray(value(jnp.broadcast_to(x, (problem.nodes, problem.size)))).sum()
     return Reference(
         x,
@@ -194,7 +194,7 @@ def groups(problem: Problem) -> tuple[list[Any], np.ndarray]:
     members: list[Any] = []
     group_of = np.empty(problem.nodes, int)
     for i, h in enumerate(problem.penalty):
-        known = (g for g, other in enumerate(members) if penalties.same([h, other]))
+        known = (g for g, other in enumerate(members) if same([h, other]))
         group_of[i] = next(known, len(members))
         if group_of[i] == len(members):
             members.append(h)

@@ -27,7 +27,7 @@ from edgewise.cli.options import (
     SplitOptions,
     TuneOptions,
 )
-from edgewise.cli.shell import EXIT_CODES, taking
+from edgewise.cli.shell import EXIT_CODES, with_options
 
 app = typer.Typer(
     name="edgewise",
@@ -79,7 +79,7 @@ def examples(*lines: str) -> str:
         "solve --resume out/saga-pd-20300101-120000 --rounds 40000",
     ),
 )
-@taking(SolveOptions, otherwise=DEMO)
+@with_options(SolveOptions, otherwise=DEMO)
 def solve(o: SolveOptions) -> None:
     """Fit a model over a graph, and keep the run in a folder.
 
@@ -97,7 +97,7 @@ def solve(o: SolveOptions) -> None:
         "compare data.csv --loss squared --budget 5000 --per rounds --unit bytes_sent",
     ),
 )
-@taking(CompareOptions)
+@with_options(CompareOptions)
 def compare(o: CompareOptions) -> None:
     """Run several methods and say what each accuracy cost them.
 
@@ -115,7 +115,7 @@ def compare(o: CompareOptions) -> None:
         "solve --config tuned/best.toml",
     ),
 )
-@taking(TuneOptions)
+@with_options(TuneOptions)
 def tune(o: TuneOptions) -> None:
     """Try a grid of steps for a method and say which was best.
 
@@ -133,7 +133,7 @@ def tune(o: TuneOptions) -> None:
         "solve --shards shards",
     ),
 )
-@taking(SplitOptions)
+@with_options(SplitOptions)
 def split(o: SplitOptions) -> None:
     """Deal a data set out to nodes, one file each, and a manifest of sizes and checksums."""
     from edgewise.cli.split import split as run
@@ -148,7 +148,7 @@ def split(o: SplitOptions) -> None:
         "report out/one out/two --x bytes_sent --y bregman --out picture.png",
     ),
 )
-@taking(ReportOptions)
+@with_options(ReportOptions)
 def report(o: ReportOptions) -> None:
     """A table of saved runs, and a page or a plot of them together."""
     from edgewise.cli.report import report as run
@@ -165,7 +165,7 @@ def report(o: ReportOptions) -> None:
         "reproduce oracle ring --scale paper --data epsilon_normalized.xz",
     ),
 )
-@taking(ReproduceOptions)
+@with_options(ReproduceOptions)
 def reproduce(o: ReproduceOptions) -> None:
     """Run an experiment of the paper, draw it, and say which of its claims hold.
 
@@ -177,7 +177,7 @@ def reproduce(o: ReproduceOptions) -> None:
 
 
 @app.command("methods", epilog=examples("methods", "methods --json"))
-@taking(ListOptions)
+@with_options(ListOptions)
 def methods(o: ListOptions) -> None:
     """What there is, what each needs, and when to take it."""
     from edgewise.cli.methods import methods as run
@@ -186,7 +186,7 @@ def methods(o: ListOptions) -> None:
 
 
 @app.command("doctor", epilog=examples("doctor"))
-@taking(ListOptions)
+@with_options(ListOptions)
 def doctor(o: ListOptions) -> None:
     """Versions, devices and precision, and what is missing for which extra."""
     from edgewise.cli.doctor import doctor as run
@@ -202,7 +202,7 @@ def doctor(o: ListOptions) -> None:
         "network init --nodes 5 --penalty l1:1e-3 --penalty 3=box:-1,1 --mode strict",
     ),
 )
-@taking(InitOptions)
+@with_options(InitOptions)
 def init(o: InitOptions) -> None:
     """Make a network of peers: an authority, and a key, a certificate and a TOML file for each.
 
@@ -216,7 +216,7 @@ def init(o: InitOptions) -> None:
 @of_network.command(
     "add", epilog=examples("network add mesh --neighbours 2,5 --host peer{id}.example.org")
 )
-@taking(AddOptions)
+@with_options(AddOptions)
 def add(o: AddOptions) -> None:
     """Add a peer to a network, also while it runs: tolerant peers take it up at once."""
     from edgewise.cli.network import add as run
@@ -225,7 +225,7 @@ def add(o: AddOptions) -> None:
 
 
 @of_network.command("leave", epilog=examples("network leave mesh 3"))
-@taking(LeaveOptions)
+@with_options(LeaveOptions)
 def leave(o: LeaveOptions) -> None:
     """Take a peer out of a network, also while it runs; its own files stay.
 
@@ -237,7 +237,7 @@ def leave(o: LeaveOptions) -> None:
 
 
 @of_network.command("renew", epilog=examples("network renew mesh", "network renew mesh 3"))
-@taking(RenewOptions)
+@with_options(RenewOptions)
 def renew(o: RenewOptions) -> None:
     """Make new keys and certificates; running peers take them up when they are copied."""
     from edgewise.cli.network import renew as run
@@ -249,7 +249,7 @@ def renew(o: RenewOptions) -> None:
     "local",
     epilog=examples("network local mesh --data breast_cancer --scale --normalize --how label"),
 )
-@taking(LocalOptions)
+@with_options(LocalOptions)
 def local(o: LocalOptions) -> None:
     """Start all peers of a mesh on this machine, with a data set split among them, to try it.
 
@@ -261,7 +261,7 @@ def local(o: LocalOptions) -> None:
 
 
 @of_network.command("status", epilog=examples("network status mesh", "network status mesh --watch"))
-@taking(StatusOptions)
+@with_options(StatusOptions)
 def status(o: StatusOptions) -> None:
     """How the peers of a mesh are doing, those that run on this machine."""
     from edgewise.cli.network_status import status as run
@@ -278,7 +278,7 @@ def status(o: StatusOptions) -> None:
         "node peer3.toml --status --json",
     ),
 )
-@taking(NodeOptions)
+@with_options(NodeOptions)
 def node(o: NodeOptions) -> None:
     """Run one peer: it waits for its neighbours, fits with them, and keeps its model and trace.
 

@@ -2,21 +2,12 @@
 
 from typing import Any
 
-import typer
-
 import edgewise as ew
 from edgewise import __version__
-from edgewise.cli.config import effective
+from edgewise.cli.config import effective_config
 from edgewise.cli.inputs import make_inputs, numbers
 from edgewise.cli.options import CompareOptions
-from edgewise.cli.shell import (
-    INTERRUPTED,
-    NOT_CONVERGED,
-    noticing_interrupts,
-    output,
-    plain,
-    print_json,
-)
+from edgewise.cli.shell import exit_unless, noticing_interrupts, output, plain, print_end
 from edgewise.cli.solve import describe, logging_to
 from edgewise.fileio import write_json
 from edgewise.plotting.axes import close
@@ -35,7 +26,7 @@ def compare(o: CompareOptions) -> None:
     accuracies = numbers("accuracies", o.accuracies)
     budget = PASSES * float(inputs.problem.counts.mean()) if o.budget is None else o.budget
     folder = run_folders.new_folder(o.out, "compare") if o.save else None
-    with logging_to(folder, effective("compare", o)), noticing_interrupts() as interrupted:
+    with logging_to(folder, effective_config("compare", o)), noticing_interrupts() as interrupted:
         console.print(describe(inputs), highlight=False)
         found = ew.compare(
             inputs.problem,
@@ -67,13 +58,8 @@ def compare(o: CompareOptions) -> None:
             write_json(folder / run_folders.RESULT, plain(summary))
             if found.runs:
                 close(found.plot(path=folder / "plot.png").flat[0])
-            console.print(f"saved in {folder}", highlight=False, soft_wrap=True)
-        if o.json:
-            print_json(summary)
-    if interrupted():
-        raise typer.Exit(INTERRUPTED)
-    if not any(levels):
-        raise typer.Exit(NOT_CONVERGED)
+        print_end(o, console, folder, summary)
+    exit_unless(any(levels), interrupted())
 
 
 def costs(found: ew.Comparison) -> list[dict[str, Any]]:

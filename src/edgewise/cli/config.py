@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from edgewise.cli import completion as names
-from edgewise.cli.shell import failing
+from edgewise.cli.shell import reporting_errors
 from edgewise.errors import InputError, UnknownName
 from edgewise.fileio import read_toml
 
@@ -19,8 +19,8 @@ PATHS = ("data", "shards", "sample_weight", "graph", "x0", "duals", "checkpoint"
 def read_config(context: typer.Context, path: str | None) -> str | None:
     """Have the file's values stand in for options that are not given."""
     if path is not None:
-        with failing(debug=False):
-            stand_in(context, read_toml(path), path)
+        with reporting_errors(debug=False):
+            use_as_defaults(context, read_toml(path), path)
     return path
 
 
@@ -29,15 +29,15 @@ def read_run(context: typer.Context, folder: str | None) -> str | None:
     if folder is not None:
         from edgewise.running import run_folders
 
-        with failing(debug=False):
+        with reporting_errors(debug=False):
             given = run_folders.read_config(folder)
             if given["command"] != "solve":
                 raise InputError(f"{folder} is of `{given['command']}`: only solves are resumed")
-            stand_in(context, given, folder)
+            use_as_defaults(context, given, folder)
     return folder
 
 
-def stand_in(context: typer.Context, given: dict[str, Any], source: str) -> None:
+def use_as_defaults(context: typer.Context, given: dict[str, Any], source: str) -> None:
     if context.default_map:
         raise InputError("give --config or --resume, not both: a run has its own configuration")
     here = {p.name: p for p in context.command.params}
@@ -52,7 +52,7 @@ def stand_in(context: typer.Context, given: dict[str, Any], source: str) -> None
         if isinstance(value, dict):
             raise InputError(f"{source}: [{key}] is a table: give options on lines of their own")
         if name in here:
-            values[name] = as_typed(value, here[name].multiple or here[name].nargs == -1)
+            values[name] = as_option_text(value, here[name].multiple or here[name].nargs == -1)
     context.default_map = values
 
 
@@ -63,7 +63,7 @@ def known_options(command: Any) -> set[str]:
     return {p.name for p in command.params} - {"config"}
 
 
-def as_typed(value: Any, several: bool) -> Any:
+def as_option_text(value: Any, several: bool) -> Any:
     """The value as somebody would have typed it."""
     if several:
         return [str(v) for v in value] if isinstance(value, list) else [str(value)]
@@ -72,7 +72,7 @@ def as_typed(value: Any, several: bool) -> Any:
     return value if isinstance(value, bool) else str(value)
 
 
-def effective(command: str, options: Any) -> dict[str, Any]:
+def effective_config(command: str, options: Any) -> dict[str, Any]:
     """The configuration that gives this run again; files by their whole path."""
     from edgewise import __version__
 

@@ -9,7 +9,7 @@ import numpy as np
 import edgewise as ew
 from edgewise import spec
 from edgewise.cli.option_groups import DataOptions, FaultOptions, ProblemOptions, RunOptions
-from edgewise.cli.shell import launched
+from edgewise.cli.shell import launched_process
 from edgewise.data.folders import FolderShards
 from edgewise.data.shards import Array, Matrix
 from edgewise.errors import DataError, InputError, UnknownName
@@ -54,9 +54,10 @@ def make_engine(o: RunOptions) -> ew.MPI | None:
         return ew.MPI(partition=o.partition)
     if o.engine != "simulator":
         raise UnknownName("engine", o.engine, ["simulator", "mpi"])
-    if launched().ranks > 1:
+    ranks = launched_process().ranks
+    if ranks > 1:
         raise InputError(
-            f"{launched().ranks} processes were started to do the same each: give --engine mpi for "
+            f"{ranks} processes were started to do the same each: give --engine mpi for "
             "them to share the nodes, or start one"
         )
     return None

@@ -94,7 +94,7 @@ def add(o: AddOptions) -> None:
         soft_wrap=True,
     )
     changed = changed_files(grown.peers, but=id)
-    console.print(say_copies(changed), highlight=False, soft_wrap=True)
+    console.print(copy_advice(changed), highlight=False, soft_wrap=True)
     if o.json:
         print_json({"command": "network add", "peer": peer, "changed": changed})
 
@@ -108,12 +108,12 @@ def leave(o: LeaveOptions) -> None:
     changed = changed_files(smaller.peers)
     console = output(o)
     console.print(f"peer {o.peer} is no longer in the network", highlight=False, soft_wrap=True)
-    console.print(say_copies(changed), highlight=False, soft_wrap=True)
+    console.print(copy_advice(changed), highlight=False, soft_wrap=True)
     if not smaller.complete:
         console.print("not all peers are here: whether the others stay connected was not checked")
     if o.json:
-        said = {"peer": o.peer, "changed": changed, "connected": smaller.complete or None}
-        print_json({"command": "network leave", **said})
+        summary = {"peer": o.peer, "changed": changed, "connected": smaller.complete or None}
+        print_json({"command": "network leave", **summary})
 
 
 def renew(o: RenewOptions) -> None:
@@ -210,7 +210,7 @@ def penalty_of_each(texts: list[str] | None, nodes: int) -> list[tuple[str, ...]
     return each
 
 
-# --- what is said ---------------------------------------------------------------------------------
+# --- what is printed ------------------------------------------------------------------------------
 
 
 def describe(network: "Mesh", config: "PeerConfig") -> dict[str, Any]:
@@ -236,7 +236,7 @@ def changed_files(peers: dict[int, "PeerConfig"], but: int | None = None) -> lis
     return [config.path.name for config in peers.values() if config.id != but]
 
 
-def say_copies(changed: list[str]) -> str:
+def copy_advice(changed: list[str]) -> str:
     return (
         f"changed: {' '.join(changed)}; copy each to its host: tolerant peers that run read it "
         "again by themselves, strict ones are all to be started anew without their checkpoints"

@@ -91,10 +91,12 @@ def run_all(
                 time.sleep(TICK)
             return True
 
-        def said() -> list[Status]:
+        def statuses() -> list[Status]:
             return [status_of(config, running[id].pid) for id, config in peers.items()]
 
-        follow(console, lambda: table_of(said()), lambda: summary(said()), over, stays=False)
+        follow(
+            console, lambda: table_of(statuses()), lambda: summary(statuses()), over, stays=False
+        )
         codes = {id: process.poll() for id, process in running.items()}
         return {id: last_line(heard[id]) for id, code in codes.items() if code}
 

@@ -222,6 +222,9 @@ class FaultOptions:
     drop: Annotated[Number, option(FAULTS, "Part of the messages that get lost.")] = None
     burst: Annotated[Number, option(FAULTS, "Mean rounds that an edge loses all in a row.")] = None
     delay: Annotated[Whole, option(FAULTS, "Messages take up to so many rounds more.")] = None
+    patience: Annotated[
+        Whole, option(FAULTS, "Rounds that a node waits for new messages, as tolerant peers do.")
+    ] = None
     awake: Annotated[
         Text, option(FAULTS, "Part of the rounds that a node is awake, or one per node.")
     ] = None

@@ -19,15 +19,15 @@ UNDER_WAY = ("waiting", "running", "lingering")
 
 
 def show(configs: "list[PeerConfig]", o: Any) -> None:
-    said = [status_of(config) for config in configs]
-    output(o).print(table_of(said))
+    statuses = [status_of(config) for config in configs]
+    output(o).print(table_of(statuses))
     if o.json:
-        print_json({"command": "status", "peers": said})
+        print_json({"command": "status", "peers": statuses})
 
 
-def table_of(said: list[Status]) -> Table:
+def table_of(statuses: list[Status]) -> Table:
     table = Table("peer", "state", "rounds", "residual", "neighbours there", "sent", "seen")
-    for one in said:
+    for one in statuses:
         table.add_row(
             str(one["peer"]),
             one["state"],
@@ -54,18 +54,18 @@ def status_of(config: "PeerConfig", pid: int | None = None) -> Status:
     path = config.out / "status.json"
     starting = {"peer": config.id, "state": "not started" if pid is None else "starting"}
     try:
-        said: Status = {"state": "unknown", **json.loads(path.read_text()), "peer": config.id}
+        status: Status = {"state": "unknown", **json.loads(path.read_text()), "peer": config.id}
     except FileNotFoundError:
         return starting
     except (OSError, ValueError, TypeError) as problem:
         if pid is not None:
             return starting
         raise InputError(f"{path} cannot be read ({problem})") from None
-    if pid is not None and said.get("pid") != pid:
+    if pid is not None and status.get("pid") != pid:
         return starting
-    if said["state"] in UNDER_WAY and not alive(said.get("pid")):
-        said["state"] = "died"
-    return said
+    if status["state"] in UNDER_WAY and not alive(status.get("pid")):
+        status["state"] = "died"
+    return status
 
 
 def alive(pid: int | None) -> bool:

@@ -30,7 +30,7 @@ DEFAULTS = {f.name: f.default for f in fields(SolveOptions)}
 OF_A_SETTING = {f.name for group in (ProblemOptions, FaultOptions) for f in fields(group)}
 OF_A_SETTING -= {"seed", "fault_seed"}
 NAMED_ANYWAY = ("command", "method")
-ALWAYS_TOLD = ("version", "data", "shards", "nodes", "graph", "loss", "seed")
+ALWAYS_SHOWN = ("version", "data", "shards", "nodes", "graph", "loss", "seed")
 
 
 def report(o: ReportOptions) -> None:
@@ -59,7 +59,7 @@ def report(o: ReportOptions) -> None:
             name.replace("_", " "), justify="right" if name in NUMBERS else "left", overflow="fold"
         )
     for run, row in zip(solves, rows, strict=True):
-        numbers = [spelt(name, row.get(name)) for name in NUMBERS]
+        numbers = [number_text(name, row.get(name)) for name in NUMBERS]
         table.add_row(str(row["run"]), str(row["method"]), state(run), *numbers)
     console = output(o)
     console.print(table)
@@ -119,9 +119,9 @@ def require_known(saved: Sequence[Saved], column: str) -> None:
 
 
 def summarise(run: Saved) -> dict[str, object]:
-    said = run.result or {}
+    result = run.result or {}
     head = {"run": str(run.folder), "method": run.config.get("method"), "converged": None}
-    return head | {k: said[k] for k in ("converged", "message", *NUMBERS) if k in said}
+    return head | {k: result[k] for k in ("converged", "message", *NUMBERS) if k in result}
 
 
 def state(run: Saved) -> str:
@@ -131,7 +131,7 @@ def state(run: Saved) -> str:
     return "" if converged is None else "yes" if converged else "no"
 
 
-def spelt(name: str, number: object) -> str:
+def number_text(name: str, number: object) -> str:
     if not isinstance(number, int | float) or not np.isfinite(number):
         return ""
     return f"{number:.1e}" if name in ("bregman", "residual") else short(number, name)
@@ -155,7 +155,7 @@ def draw_page(solves: list[Saved], x: str, y: str, path: str | Path) -> Path:
     of_run = [k for k in differing if k not in OF_A_SETTING]
     panels = [setting(run, of_setting) for run in ended]
     drawn = [
-        PageRun(name, run.trace, panel, told(run.config, of_run))
+        PageRun(name, run.trace, panel, described(run.config, of_run))
         for name, run, panel in zip(labels(ended, of_run, panels), ended, panels, strict=True)
         if run.trace is not None
     ]
@@ -189,11 +189,11 @@ def compared(configs: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], list
     keys = [k for k in dict.fromkeys(k for c in configs for k in c) if k not in NAMED_ANYWAY]
     differing = [k for k in keys if differs(k, configs)]
     shared = {k: configs[0].get(k, DEFAULTS.get(k)) for k in keys if k not in differing}
-    news = [k for k, v in shared.items() if k in ALWAYS_TOLD or v != DEFAULTS.get(k)]
-    return told(shared, news), differing
+    shown = [k for k, v in shared.items() if k in ALWAYS_SHOWN or v != DEFAULTS.get(k)]
+    return described(shared, shown), differing
 
 
-def told(config: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+def described(config: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
     names = {"version": "edgewise"}
     return {names.get(k, k.replace("_", " ")): shortened(config[k]) for k in keys if k in config}
 

@@ -35,7 +35,7 @@ def reproduce(o: ReproduceOptions) -> None:
     for name in names:
         if name not in EXPERIMENTS:
             raise UnknownName("experiment", name, EXPERIMENTS)
-    told = {}
+    results = {}
     for name in names:
         job = job_of(o, name)
         began = time.monotonic()
@@ -45,13 +45,13 @@ def reproduce(o: ReproduceOptions) -> None:
         files = written.write(EXPERIMENTS[name], job, outcome, seconds)
         console.print(verdicts(EXPERIMENTS[name].title, outcome))
         console.print(f"{seconds:.0f} s; {files['html']}", highlight=False, soft_wrap=True)
-        told[name] = {
-            "verdicts": [written.told(v) for v in outcome.verdicts],
+        results[name] = {
+            "verdicts": [written.verdict_as_json(v) for v in outcome.verdicts],
             "files": {kind: str(path) for kind, path in files.items()},
             "seconds": seconds,
         }
     if o.json:
-        print_json({"command": "reproduce", "scale": o.scale, "experiments": told})
+        print_json({"command": "reproduce", "scale": o.scale, "experiments": results})
 
 
 def job_of(o: ReproduceOptions, name: str) -> Job:

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import fields
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 import typer
@@ -30,7 +31,7 @@ EXIT_CODES = (
 )
 
 
-def taking(
+def with_options(
     options: type[T], otherwise: Mapping[str, Any] | None = None
 ) -> Callable[[Callable[[T], None]], Callable[..., None]]:
     """Have a command's function take one object with its options.
@@ -50,7 +51,7 @@ def taking(
             if otherwise and given["data"] is None and given["shards"] is None:
                 unsaid = [k for k in otherwise if by_default(context, k)]
                 given |= {k: otherwise[k] for k in unsaid}
-            with failing(given["debug"], speaks=launched().rank == 0):
+            with reporting_errors(given["debug"], speaks=launched_process().rank == 0):
                 command(options(**given))
 
         call.__name__, call.__doc__, call.__annotations__ = command.__name__, command.__doc__, {}
@@ -65,51 +66,51 @@ def by_default(context: typer.Context, name: str) -> bool:
     return source is None or source.name == "DEFAULT"
 
 
-class Launched(NamedTuple):
+class LaunchedProcess(NamedTuple):
     rank: int
     ranks: int
 
 
-def launched() -> Launched:
+def launched_process() -> LaunchedProcess:
     """What mpiexec or srun said to this process, if they started it."""
 
     def first(*names: str, otherwise: str) -> int:
         return int(next((os.environ[name] for name in names if name in os.environ), otherwise))
 
-    return Launched(
+    return LaunchedProcess(
         first("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", otherwise="0"),
         first("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", otherwise="1"),
     )
 
 
 @contextmanager
-def failing(debug: bool, speaks: bool = True) -> Iterator[None]:
+def reporting_errors(debug: bool, speaks: bool = True) -> Iterator[None]:
     """Errors as one paragraph on stderr, with an exit code; said once where all of a job's
     processes have the same."""
-    code, said = BAD_INPUT, ""
+    code, message = BAD_INPUT, ""
     try:
-        with passing_on_warnings(speaks):
+        with logging_warnings(speaks):
             yield
         return
     except KeyboardInterrupt:
-        code, said = INTERRUPTED, "interrupted"
+        code, message = INTERRUPTED, "interrupted"
     except typer.Exit:
         raise
     except (EdgewiseError, OSError) as error:
-        said = f"error: {error}"
+        message = f"error: {error}"
     except Exception as error:
         code = OUR_FAULT
-        said = f"error: {type(error).__name__}: {error}; this is a fault of Edgewise, not yours"
-        said += "" if debug else ": --debug shows where"
+        message = f"error: {type(error).__name__}: {error}; this is a fault of Edgewise, not yours"
+        message += "" if debug else ": --debug shows where"
     if debug:
         traceback.print_exc()
     if speaks:
-        print(" ".join(said.split()), file=sys.stderr)
+        print(" ".join(message.split()), file=sys.stderr)
     raise typer.Exit(code)
 
 
 @contextmanager
-def passing_on_warnings(speaks: bool) -> Iterator[None]:
+def logging_warnings(speaks: bool) -> Iterator[None]:
     """Warnings as a line in the log and on stderr; of divergence the result speaks itself."""
 
     def say(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
@@ -151,6 +152,21 @@ def noticing_interrupts() -> Iterator[Callable[[], bool]]:
 def output(options: Any, speaks: bool = True) -> Console:
     """Where tables go: nowhere if the output is to be JSON, or another rank's."""
     return Console(quiet=options.json or not speaks)
+
+
+def print_end(o: Any, console: Console, folder: Path | None, summary: Any) -> None:
+    """Where the run is kept, and its summary where JSON was asked for."""
+    if folder is not None:
+        console.print(f"saved in {folder}", highlight=False, soft_wrap=True)
+    if o.json:
+        print_json(summary)
+
+
+def exit_unless(converged: bool, interrupted: bool) -> None:
+    if interrupted:
+        raise typer.Exit(INTERRUPTED)
+    if not converged:
+        raise typer.Exit(NOT_CONVERGED)
 
 
 def print_json(value: Any) -> None:

@@ -8,22 +8,13 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
-import typer
-
 import edgewise as ew
 from edgewise import spec
-from edgewise.cli.config import effective
+from edgewise.cli.config import effective_config
 from edgewise.cli.inputs import Inputs, make_engine, make_faults, make_inputs
 from edgewise.cli.launch import Ranks
 from edgewise.cli.options import SolveOptions
-from edgewise.cli.shell import (
-    INTERRUPTED,
-    NOT_CONVERGED,
-    noticing_interrupts,
-    output,
-    plain,
-    print_json,
-)
+from edgewise.cli.shell import exit_unless, noticing_interrupts, output, plain, print_end
 from edgewise.cli.summary import summarise, table, uneven
 from edgewise.errors import EdgewiseError, InputError
 from edgewise.fileio import write_text, write_toml
@@ -54,7 +45,7 @@ def solve_by(ranks: Ranks, o: SolveOptions) -> None:
     console = output(o, ranks.speaks)
     began = time.monotonic()
     with (
-        logging_to(folder if ranks.speaks else None, effective("solve", o)),
+        logging_to(folder if ranks.speaks else None, effective_config("solve", o)),
         noticing_interrupts() as interrupted,
         ew.TensorBoard(folder)
         if folder and o.tensorboard and ranks.speaks
@@ -98,12 +89,9 @@ def solve_by(ranks: Ranks, o: SolveOptions) -> None:
         console.print(table(summary))
         if not result.converged and not o.scale and uneven(held.shards.X):
             console.print("the columns differ in scale more than tenfold: try --scale")
-        if folder is not None:
-            console.print(f"saved in {folder}", highlight=False, soft_wrap=True)
-        if o.json and ranks.speaks:
-            print_json(summary)
-    if not result.converged:
-        raise typer.Exit(INTERRUPTED if interrupted() else NOT_CONVERGED)
+        if ranks.speaks:
+            print_end(o, console, folder, summary)
+    exit_unless(result.converged, not result.converged and interrupted())
 
 
 def describe(inputs: Inputs, ranks: Ranks | None = None) -> str:

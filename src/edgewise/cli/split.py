@@ -17,7 +17,7 @@ def split(o: SplitOptions) -> None:
         highlight=False,
     )
     if o.json:
-        said = read_manifest(folder)
-        sizes = {"counts": [s["samples"] for s in said.pop("shards")]}
-        del said["about"]
-        print_json({"command": "split", "folder": str(folder)} | said | sizes)
+        manifest = read_manifest(folder)
+        sizes = {"counts": [s["samples"] for s in manifest.pop("shards")]}
+        del manifest["about"]
+        print_json({"command": "split", "folder": str(folder)} | manifest | sizes)

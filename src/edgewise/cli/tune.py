@@ -4,21 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import typer
 
 import edgewise as ew
 from edgewise import __version__, spec
-from edgewise.cli.config import effective
+from edgewise.cli.config import effective_config
 from edgewise.cli.inputs import make_inputs, numbers
 from edgewise.cli.options import TuneOptions
-from edgewise.cli.shell import (
-    INTERRUPTED,
-    NOT_CONVERGED,
-    noticing_interrupts,
-    output,
-    plain,
-    print_json,
-)
+from edgewise.cli.shell import exit_unless, noticing_interrupts, output, plain, print_end
 from edgewise.cli.solve import describe, logging_to
 from edgewise.errors import MethodError
 from edgewise.fileio import replacing, write_json, write_toml
@@ -30,7 +22,7 @@ def tune(o: TuneOptions) -> None:
     inputs, console = make_inputs(o), output(o)
     method, factors = spec.method(o.method, o.set), numbers("factors", o.factors)
     folder = run_folders.new_folder(o.out, f"tune-{o.method}") if o.save else None
-    config = effective("tune", o)
+    config = effective_config("tune", o)
     with logging_to(folder, config), noticing_interrupts() as interrupted:
         console.print(describe(inputs), highlight=False)
         found = ew.tune(
@@ -62,13 +54,8 @@ def tune(o: TuneOptions) -> None:
             write_toml(folder / "best.toml", best(config, found.steps))
             save_table(folder / "surface.csv", found.surface)
             close(found.plot(path=folder / "plot.png"))
-            console.print(f"saved in {folder}", highlight=False, soft_wrap=True)
-        if o.json:
-            print_json(summary)
-    if interrupted():
-        raise typer.Exit(INTERRUPTED)
-    if found.diverged == summary["cells"]:
-        raise typer.Exit(NOT_CONVERGED)
+        print_end(o, console, folder, summary)
+    exit_unless(found.diverged < summary["cells"], interrupted())
 
 
 def best(config: dict[str, Any], steps: dict[str, np.ndarray]) -> dict[str, Any]:

@@ -44,12 +44,12 @@ def follow(
                 ended = over(MOMENT)
                 live.update(draw(), refresh=True)
         return
-    told, ended = "", False
+    shown, ended = "", False
     while not ended:
-        if told != (told := say()):
-            console.print(told, highlight=False, markup=False, soft_wrap=True)
+        if shown != (shown := say()):
+            console.print(shown, highlight=False, markup=False, soft_wrap=True)
         ended = over(NOW_AND_THEN)
-    if told != (last := say()):
+    if shown != (last := say()):
         console.print(last, highlight=False, markup=False, soft_wrap=True)
 
 
@@ -104,57 +104,57 @@ def watching(config: "PeerConfig", pid: int, lines: Sequence[str]) -> Iterator[N
 
 
 def line(peer: PeerView) -> str:
-    said, fit = peer.status, peer.config.fit
-    parts = [
-        f"peer {said['peer']}: {said['state']}",
-        f"round {said.get('rounds', 0):,.0f} of {fit.rounds:,}",
+    status, fit = peer.status, peer.config.fit
+    clauses = [
+        f"peer {status['peer']}: {status['state']}",
+        f"round {status.get('rounds', 0):,.0f} of {fit.rounds:,}",
         f"{peer.per_second('rounds'):,.1f} a second",
     ]
-    if said.get("residual") is not None:
-        parts.append(f"residual {said['residual']:.2e}")
-    if there(said):
-        parts.append(f"{there(said)} neighbours there")
-    return ", ".join([*parts, f"{size(said.get('bytes_sent'))} sent"])
+    if status.get("residual") is not None:
+        clauses.append(f"residual {status['residual']:.2e}")
+    if there(status):
+        clauses.append(f"{there(status)} neighbours there")
+    return ", ".join([*clauses, f"{size(status.get('bytes_sent'))} sent"])
 
 
 def view(peer: PeerView, lines: Sequence[str] = ()) -> RenderableType:
     title = f"peer {peer.config.id} of {peer.config.mesh}"
-    parts: list[RenderableType] = [Panel(facts(peer), title=title, title_align="left")]
+    panels: list[RenderableType] = [Panel(facts(peer), title=title, title_align="left")]
     if peer.status.get("neighbours"):
-        parts.append(neighbours(peer.status))
+        panels.append(neighbours(peer.status))
     if lines:
         text = Text("\n".join(list(lines)[-LINES:]), overflow="ellipsis", no_wrap=True)
-        parts.append(Panel(text, title="log", title_align="left"))
-    return Group(*parts)
+        panels.append(Panel(text, title="log", title_align="left"))
+    return Group(*panels)
 
 
 def facts(peer: PeerView) -> Table:
-    said, fit = peer.status, peer.config.fit
+    status, fit = peer.status, peer.config.fit
     at_a_peer = None if fit.tol is None else fit.tol / np.sqrt(peer.config.nodes)
     goal = "" if at_a_peer is None else f"   stops at {at_a_peer:.2e} (tol {fit.tol:g} for all)"
     speeds = peer.per_second("rounds"), peer.per_second("bytes_sent")
     grid = Table.grid(padding=(0, 2))
     for name, value in {
-        "state": said["state"],
-        "round": f"{said.get('rounds', 0):,.0f} of {fit.rounds:,}   {speeds[0]:,.1f} a second",
-        "seconds": number(said.get("seconds"), ",.1f"),
-        "residual": number(said.get("residual")) + goal,
+        "state": status["state"],
+        "round": f"{status.get('rounds', 0):,.0f} of {fit.rounds:,}   {speeds[0]:,.1f} a second",
+        "seconds": number(status.get("seconds"), ",.1f"),
+        "residual": number(status.get("residual")) + goal,
         "": curve(peer.trace.points, 60),
-        "objective": number(said.get("objective"), ".10g"),
-        "oracle calls": number(said.get("oracle_calls"), ",.0f"),
-        "sent": f"{size(said.get('bytes_sent'))}   {size(speeds[1])} a second",
-        "turned away": f"{said.get('refused', 0)} strangers, {said.get('handshakes', 0)} failed "
-        "TLS handshakes",
+        "objective": number(status.get("objective"), ".10g"),
+        "oracle calls": number(status.get("oracle_calls"), ",.0f"),
+        "sent": f"{size(status.get('bytes_sent'))}   {size(speeds[1])} a second",
+        "turned away": f"{status.get('refused', 0)} strangers, {status.get('handshakes', 0)} "
+        "failed TLS handshakes",
     }.items():
         grid.add_row(Text(name, style="dim"), Text(value))
     return grid
 
 
-def neighbours(said: Status) -> Table:
+def neighbours(status: Status) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in "neighbour", "", "behind", "silent", "sent", "heard", "reconnects", "errors":
         table.add_column(column, justify="left" if column in ("neighbour", "") else "right")
-    for other, one in said["neighbours"].items():
+    for other, one in status["neighbours"].items():
         state = "connected" if one.get("connected") else "away"
         table.add_row(
             other,
@@ -183,12 +183,12 @@ def watch_all(configs: "list[PeerConfig]", o: Any) -> None:
     """Until none of them is under way any more."""
     require_no_json(o)
 
-    def said() -> list[Status]:
+    def statuses() -> list[Status]:
         return [status_of(config) for config in configs]
 
     def over(seconds: float) -> bool:
         until = time.monotonic() + seconds
-        while any(one["state"] in UNDER_WAY for one in said()):
+        while any(one["state"] in UNDER_WAY for one in statuses()):
             if time.monotonic() >= until:
                 return False
             time.sleep(MOMENT)
@@ -196,17 +196,17 @@ def watch_all(configs: "list[PeerConfig]", o: Any) -> None:
 
     console = Console()
     try:
-        follow(console, lambda: table_of(said()), lambda: summary(said()), over)
+        follow(console, lambda: table_of(statuses()), lambda: summary(statuses()), over)
     except KeyboardInterrupt:
         console.print("the peers go on, unwatched")
 
 
-def summary(said: list[Status]) -> str:
+def summary(statuses: list[Status]) -> str:
     """One line for all."""
-    states = [one["state"] for one in said]
+    states = [one["state"] for one in statuses]
     counts = ", ".join(f"{states.count(s)} {s}" for s in dict.fromkeys(states))
-    rounds = [one.get("rounds", 0) for one in said]
-    residuals = [one["residual"] for one in said if one.get("residual") is not None]
+    rounds = [one.get("rounds", 0) for one in statuses]
+    residuals = [one["residual"] for one in statuses if one.get("residual") is not None]
     worst = f", residuals up to {max(residuals):.2e}" if residuals else ""
     return f"{counts}: rounds {min(rounds):,.0f} to {max(rounds):,.0f}{worst}"
 

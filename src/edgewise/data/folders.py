@@ -40,7 +40,7 @@ def write_shards(
     files = []
     for node, (X, y) in enumerate(shards):
         path = folder / f"node-{node:0{digits}d}.npz"
-        arrays = {"y": y, **parts(X)}
+        arrays = {"y": y, **stored_arrays(X)}
         if shards.order is not None:
             first = int(shards.first[node])
             arrays["order"] = shards.order[first : first + len(y)]
@@ -78,7 +78,7 @@ def read_manifest(folder: str | PathLike[str]) -> dict[str, Any]:
     if not known or {k: manifest[k] for k in FORMAT} != FORMAT:
         raise DataError(f"{path} is no manifest of shards, version 1: split the data again")
     try:
-        sizes = [said["samples"] for said in manifest["shards"]]
+        sizes = [entry["samples"] for entry in manifest["shards"]]
         adds_up = (len(sizes), sum(sizes)) == (manifest["nodes"], manifest["samples"])
     except (KeyError, TypeError):
         adds_up = False
@@ -94,17 +94,17 @@ def load_node(
     manifest = read_manifest(folder) if manifest is None else manifest
     if not 0 <= node < manifest["nodes"]:
         raise DataError(f"{folder} has no node {node}: nodes are 0 to {manifest['nodes'] - 1}")
-    said = manifest["shards"][node]
-    path = Path(folder) / said["file"]
+    entry = manifest["shards"][node]
+    path = Path(folder) / entry["file"]
     if not path.is_file():
         raise DataError(f"the shard of node {node}, {path}, is missing: copy or split it again")
-    if digest(path) != said["sha256"]:
+    if digest(path) != entry["sha256"]:
         raise DataError(
             f"the shard of node {node}, {path}, is damaged or was changed: its SHA-256 is not the "
             f"one in {MANIFEST}; copy or split it again"
         )
     X, y = read_npz(path, dtype=manifest["dtype"], dense=not manifest["sparse"])
-    if X.shape != (said["samples"], manifest["features"]):
+    if X.shape != (entry["samples"], manifest["features"]):
         raise DataError(f"{path} has shape {X.shape}, not as {MANIFEST} says: split the data again")
     with np.load(path, allow_pickle=False) as file:
         return X, y, file["order"] if "order" in file.files else None
@@ -119,7 +119,7 @@ class FolderShards:
 
     def __init__(self, folder: str | PathLike[str]) -> None:
         self.folder, self.manifest = Path(folder), read_manifest(folder)
-        self.counts = as_counts([said["samples"] for said in self.manifest["shards"]])
+        self.counts = as_counts([entry["samples"] for entry in self.manifest["shards"]])
         self.first: NDArray[np.int64] = np.cumsum(self.counts) - self.counts
         self.nodes, self.samples = len(self.counts), int(self.counts.sum())
         self.features = int(self.manifest["features"])
@@ -187,7 +187,7 @@ def load_shards(folder: str | PathLike[str]) -> Shards:
     return FolderShards(folder).whole
 
 
-def parts(X: Any) -> dict[str, Array]:
+def stored_arrays(X: Any) -> dict[str, Array]:
     if isinstance(X, np.ndarray):
         return {"X": X}
     shape = np.array(X.shape, np.int64)

@@ -43,15 +43,15 @@ class StreamReader:
 
     def take(self, node: int, first: int, rounds: int) -> tuple[np.ndarray, np.ndarray]:
         """The samples of rounds first, first + 1, ...: X (rounds, batch, p), y (rounds, batch)."""
-        parts = []
+        batches = []
         for block in range(first // self.ROUNDS, -(-(first + rounds) // self.ROUNDS)):
             if node not in self.kept or self.kept[node][0] != block:
                 self.kept[node] = (block, *self._draw(node, block))
             _, X, y = self.kept[node]
             start = block * self.ROUNDS
             cut = slice(max(first - start, 0), first + rounds - start)
-            parts.append((X[cut], y[cut]))
-        return np.concatenate([X for X, _ in parts]), np.concatenate([y for _, y in parts])
+            batches.append((X[cut], y[cut]))
+        return np.concatenate([X for X, _ in batches]), np.concatenate([y for _, y in batches])
 
     def _draw(self, node: int, block: int) -> tuple[np.ndarray, np.ndarray]:
         size, features = self.ROUNDS * self.batch, self.stream.holdout.features

@@ -34,6 +34,9 @@ class Faults:
     feedback  with bits or keep: what is sent is the change of what the receiver holds, so that
               what one message leaves out comes with later ones
     seed      of all this; that of the method's samples is `solve`'s
+    patience  rounds that a node, awake, waits for something new from its neighbours before it steps
+              with what it has, as tolerant peers do. One that was waited for in vain is not waited
+              for again until it has spoken, unless that holds of all. 0: nobody waits
 
     Rounds count from 0, so an event "in round r" is when r rounds are over.
 
@@ -53,6 +56,7 @@ class Faults:
     keep: float | None = None
     feedback: bool = True
     seed: int = 0
+    patience: int = 0
 
     def __post_init__(self) -> None:
         fraction("drop", self.drop, 0, below=1)
@@ -69,6 +73,7 @@ class Faults:
                 raise MethodError(f"{name}={length!r} is too short for a part of {bad:.3g}")
         whole_number("delay", self.delay, 0, MethodError)
         whole_number("the faults' seed", self.seed, 0, MethodError)
+        whole_number("patience", self.patience, 0, MethodError)
         if self.bits is not None and not 2 <= whole_number("bits", self.bits, 2, MethodError) <= 32:
             raise MethodError(f"bits={self.bits!r}: give 2 to 32")
         if self.keep is not None:

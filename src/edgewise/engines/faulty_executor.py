@@ -11,7 +11,7 @@ from edgewise.backend.programs import compiled
 from edgewise.backend.quantiser import UNIT_BYTES, hold, packed_bytes
 from edgewise.backend.random_bits import draw_bits
 from edgewise.engines.faults import Faults
-from edgewise.engines.faulty_wires import Chances, FaultyWires, Mail, two_state_chain
+from edgewise.engines.faulty_wires import Chances, FaultyWires, Mail, Waiting, two_state_chain
 from edgewise.engines.simulator import Simulator
 from edgewise.engines.wires import DirectWires
 from edgewise.graph.graph import Graph
@@ -92,11 +92,12 @@ class FaultyExecutor(Simulator):
             jnp.asarray(present),
             self.chances,
             faults.delay,
-            bool((faults.awake < 1).any() or faults.leave or faults.join),
+            bool((faults.awake < 1).any() or faults.leave or faults.join or faults.patience),
             faults.drop > 0,
             faults.bits,
             self.kept,
             faults.feedback,
+            faults.patience,
         )
         links, here = self.all_links, jnp.asarray(alive)
         rho, mixing = (None if w is None else jnp.where(here, w, 0) for w in links[1:3])
@@ -132,8 +133,15 @@ class FaultyExecutor(Simulator):
             held if changes else None,
             jnp.zeros((), jnp.int64),
             jnp.zeros((), jnp.int64),
+            self.first_waiting() if self.faults.patience else None,
         )
         return jax.tree.map(lambda a: jnp.array(a, copy=True), (state, outbox, mail))
+
+    def first_waiting(self) -> Waiting:
+        """All neighbours are waited for at the start: they have met."""
+        edges = len(self.edge_ids)
+        rounds = jnp.zeros(self.graph.nodes, jnp.int64)
+        return Waiting(jnp.zeros(edges, bool), jnp.ones(edges, bool), rounds)
 
     def compile_ahead(self, carry: Any, rounds: int) -> None:
         """Nothing: events cut a run into stretches of their own."""
@@ -222,7 +230,14 @@ def restart_nodes(
     due = mail.due
     if due is not None:
         due = jnp.where(lost[:, 0], -1, due)
-    return new, sent, mail._replace(heard=heard, fresh=mail.fresh | who, due=due)
+    waiting = mail.waiting
+    if waiting is not None:  # over a new connection nobody is prompt before the first message
+        again = who[network.owner] | who[network.wires.other]
+        waiting = Waiting(
+            waiting.unread & ~lost[:, 0], waiting.prompt & ~again, jnp.where(who, 0, waiting.rounds)
+        )
+    mail = mail._replace(heard=heard, fresh=mail.fresh | who, due=due, waiting=waiting)
+    return new, sent, mail
 
 
 @jax.jit

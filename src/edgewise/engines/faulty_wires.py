@@ -27,6 +27,15 @@ class Mail(NamedTuple):
     held: Any  # `Held` of each vector sent, where changes are sent, or None
     sent: Array  # () messages so far, over directed edges
     round: Array  # ()
+    waiting: Any = None  # Waiting, where nodes have patience
+
+
+class Waiting(NamedTuple):
+    """Whom a node still waits for before it steps: what `peers.node.peer.Peer.ready` goes by."""
+
+    unread: Array  # (e,) something new has come since the node's last step
+    prompt: Array  # (e,) the neighbour has spoken since it was last waited for in vain
+    rounds: Array  # (v,) that the node has waited
 
 
 class TwoStateChain(NamedTuple):
@@ -53,7 +62,7 @@ class Chances(NamedTuple):
     sleep: TwoStateChain  # (v,)
 
 
-@pytree("delay", "sleeps", "drops", "bits", "kept", "feedback")
+@pytree("delay", "sleeps", "drops", "bits", "kept", "feedback", "patience")
 class FaultyWires:
     """A network that keeps what it has heard from round to round, in `Mail`."""
 
@@ -70,6 +79,7 @@ class FaultyWires:
     bits: int | None
     kept: int | None  # numbers of a message that are sent
     feedback: bool
+    patience: int  # rounds that a node waits for neighbours who are prompt
 
     def transmit(
         self, hears: tuple[str, ...], outbox: tuple[Array, ...], mail: Mail, random_bits: Array
@@ -88,7 +98,8 @@ class FaultyWires:
             return outbox, self.delayed(coming, arriving, mail, random_bits[:, 1])
         new = arriving[:, None]
         heard = tuple(jnp.where(new, c, h) for c, h in zip(coming, mail.heard, strict=True))
-        return outbox, mail._replace(heard=heard)
+        mail = mail._replace(heard=heard)
+        return outbox, noted(mail, arriving, arriving)
 
     def received(self, heard: tuple[Array, ...]) -> ReceivedMessages:
         """The wires of a round, once its messages are in."""
@@ -117,13 +128,35 @@ class FaultyWires:
             for f, h in zip(flight, mail.heard, strict=True)
         )
         stamp = jnp.where(here, newest, mail.stamp)
-        return mail._replace(heard=heard, stamp=stamp, flight=flight, due=due)
+        mail = mail._replace(heard=heard, stamp=stamp, flight=flight, due=due)
+        return noted(mail, newest >= 0, here)
 
     def awake(self, mail: Mail, random_bits: Array) -> tuple[Array, Mail]:
         """(v,) who steps in this round; random_bits (v,)."""
         asleep = self.chances.sleep.off(mail.asleep, random_bits)
         awake = self.present & ~asleep
+        if self.patience:
+            awake, mail = self.impatient(awake, mail)
         return awake, mail._replace(asleep=asleep, fresh=awake)
+
+    def impatient(self, awake: Array, mail: Mail) -> tuple[Array, Mail]:
+        """(v,) who steps of those awake: who has something new from all prompt neighbours, or from
+        all where none is prompt, and who has waited long enough."""
+        unread, prompt, rounds = mail.waiting
+
+        def any_edge(of: Array) -> Array:
+            return jnp.zeros_like(awake).at[self.owner].max(of)
+
+        waited_for = self.alive & (prompt | ~any_edge(prompt & self.alive)[self.owner])
+        ready = ~any_edge(waited_for & ~unread)
+        steps = awake & (ready | (rounds >= self.patience))
+        read = steps[self.owner]
+        waiting = Waiting(
+            unread & ~read,
+            prompt & (unread | ~read),
+            jnp.where(steps, 0, rounds + awake),
+        )
+        return steps, mail._replace(waiting=waiting)
 
     def select_nodes(self, who: Array, new: Any, old: Any) -> Any:
         """`new` at the nodes `who` and `old` at the others, in arrays that lead with nodes, with
@@ -164,6 +197,14 @@ class FaultyWires:
         if self.bits is not None:
             rows = restore(*quantise(rows, self.bits, jnp), jnp)
         return rows
+
+
+def noted(mail: Mail, came: Array, new: Array) -> Mail:
+    """The mail with it noted along which edges anything came, and anything new."""
+    if mail.waiting is None:
+        return mail
+    unread, prompt, rounds = mail.waiting
+    return mail._replace(waiting=Waiting(unread | new, prompt | came, rounds))
 
 
 def least_of(sizes: Array, kept: int) -> Array:

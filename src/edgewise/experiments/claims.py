@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgewise.plotting.axes import Columns
+from edgewise.plotting.axes import DrawableTrace
 from edgewise.study.curves import Curve
 
 
 class Curves:
     """The runs of one setting, by method."""
 
-    def __init__(self, traces: Mapping[str, Columns]) -> None:
+    def __init__(self, traces: Mapping[str, DrawableTrace]) -> None:
         self.traces = traces
 
     def __contains__(self, method: str) -> bool:
@@ -79,8 +79,8 @@ def fastest(
         slowest = max(mine, key=lambda m: curves.cost(m, level, unit))
         rival, cost = curves.quickest(others, level, unit)
         own = curves.cost(slowest, level, unit)
-        said = f"to {level:.1e}: {slowest} {amount(own)}, {rival} {amount(cost)}"
-        return margin * own <= cost, said
+        evidence = f"to {level:.1e}: {slowest} {amount(own)}, {rival} {amount(cost)}"
+        return margin * own <= cost, evidence
 
     return judge
 

@@ -139,18 +139,18 @@ def slope(x: Iterable[float], y: Iterable[float]) -> float:
 
 
 def judged(method: str, unit: str, lines: Lines) -> Verdict:
-    holds, said, parts = True, [], []
+    holds, evidence, ratios = True, [], []
     for name, most in LARGEST[method, unit].items():
         at, counts, bounds = lines[method, name, unit]
         own = slope(at, counts)
         holds &= own <= most + NOISE and bool((counts <= bounds).all())
-        said.append(f"{name} {own:.2f} ({slope(at, bounds):.2f}, {most:g})")
-        parts.extend(bounds / counts)
+        evidence.append(f"{name} {own:.2f} ({slope(at, bounds):.2f}, {most:g})")
+        ratios.extend(bounds / counts)
     return Verdict(
         f"{method}: {unit.replace('_', ' ')} grow with 1/eps, K, L and E as in the table or slower",
         {STEPS: holds},
-        f"exponents (the bound's over the same range, the table's largest): {', '.join(said)}; "
-        f"the bound is {amount(min(parts))} to {amount(max(parts))} times what was needed",
+        f"exponents (the bound's over the same range, the table's largest): {', '.join(evidence)}; "
+        f"the bound is {amount(min(ratios))} to {amount(max(ratios))} times what was needed",
     )
 
 
@@ -175,11 +175,11 @@ def epochs_need_not_grow(grid: Grid, traces: dict[Case, Trace]) -> Verdict:
             level = grid.level * SNAPSHOTS
             counts = [count(traces[c], unit, level) for c in grid.varied(method, "K")]
             found.append((method, unit.replace("_", " "), slope(grid.K, counts), counts[-1]))
-    said = [f"{m}: {u} {s:.2f}, {c:,.0f} at the largest K" for m, u, s, c in found]
+    evidence = [f"{m}: {u} {s:.2f}, {c:,.0f} at the largest K" for m, u, s, c in found]
     return Verdict(
         "ours: ASVR-PD's rounds need not grow with K, as the table has them, if epochs do not",
         {STEPS: found[2][2] <= NOISE},
-        f"exponents of K: {'; '.join(said)}",
+        f"exponents of K: {'; '.join(evidence)}",
     )
 
 

@@ -46,5 +46,5 @@ def graph_of(scale: Scale, ring: bool) -> Graph:
     return Graph.random(scale.nodes, scale.edges, seed=SEED)
 
 
-def told(path: str | None) -> str:
+def source(path: str | None) -> str:
     return "rows like epsilon's (edgewise.data.epsilon_like)" if path is None else path

@@ -59,10 +59,10 @@ class Verdict:
     numbers: str  # what was measured
 
     def __str__(self) -> str:
-        said = set(self.holds.values())
-        if said == {True}:
+        found = set(self.holds.values())
+        if found == {True}:
             return "holds"
-        if said == {False}:
+        if found == {False}:
             return "does not hold"
         return "holds only " + ", ".join(s for s, true in self.holds.items() if true)
 

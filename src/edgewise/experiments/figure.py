@@ -39,7 +39,7 @@ TUNING = "tuning"
 TARGET = 1e-9  # of tuning, as a part of the divergence at the start
 
 
-class Cell(NamedTuple):
+class FigureRun(NamedTuple):
     setting: str
     method: str
 
@@ -60,7 +60,7 @@ class Figure:
     patience: int = 1  # budgets, while until is not reached
 
     def run(self, job: Job) -> Outcome:
-        cells = [Cell(setting, method) for setting in SETTINGS for method in self.methods]
+        cells = [FigureRun(setting, method) for setting in SETTINGS for method in self.methods]
         traces = self.traces(job, cells)
         runs = [
             PageRun(cell.method, trace, cell.setting, trace.meta["steps"])
@@ -69,7 +69,7 @@ class Figure:
         verdicts = [self.judged(claim, traces, job) for claim in self.claims]
         scale = job.scale
         about = {
-            "data": data.told(job.data),
+            "data": data.source(job.data),
             "samples a node": scale.samples[self.samples],
             "features": scale.features,
             "ridge": self.ridge * scale.easier,
@@ -79,36 +79,36 @@ class Figure:
         }
         return Outcome(runs, verdicts, data.graph_of(scale, self.ring), about)
 
-    def judged(self, claim: Claim, traces: Mapping[Cell, Trace], job: Job) -> Verdict:
+    def judged(self, claim: Claim, traces: Mapping[FigureRun, Trace], job: Job) -> Verdict:
         from edgewise.experiments import named
 
-        holds, said = {}, []
+        holds, evidence = {}, []
         for setting in SETTINGS:
             here = {c.method: t for c, t in traces.items() if c.setting == setting}
 
             def beside(name: str, methods: Sequence[str], setting: str = setting) -> Curves:
                 other = replace(job, folder=job.folder.parent / name)
-                cells = named(name).traces(other, [Cell(setting, m) for m in methods])
+                cells = named(name).traces(other, [FigureRun(setting, m) for m in methods])
                 return Curves({c.method: t for c, t in cells.items()})
 
             holds[setting], numbers = claim.judge(Curves(here), beside)
-            said.append(f"{setting}: {numbers}")
-        return Verdict(claim.says, holds, "; ".join(said))
+            evidence.append(f"{setting}: {numbers}")
+        return Verdict(claim.says, holds, "; ".join(evidence))
 
     # --- runs -------------------------------------------------------------------------------------
 
-    def traces(self, job: Job, cells: Sequence[Cell]) -> dict[Cell, Trace]:
-        def bench(missing: list[Cell]) -> Any:
+    def traces(self, job: Job, cells: Sequence[FigureRun]) -> dict[FigureRun, Trace]:
+        def bench(missing: list[FigureRun]) -> Any:
             tuned = [c.method for c in missing if c.setting == TUNED]
-            return Bench(self, job, self.factors(job, tuned) if tuned else {}).run
+            return FigureProblem(self, job, self.factors(job, tuned) if tuned else {}).run
 
-        def path(cell: Cell) -> Path:
+        def path(cell: FigureRun) -> Path:
             name = f"{cell.setting}-{cell.method}".replace(" ", "-").replace(",", "").lower()
             return job.folder / "traces" / f"{name}.npz"
 
         return kept(cells, path, lambda cell: self.key(job, cell), bench, job, self.name)
 
-    def key(self, job: Job, cell: Cell) -> str:
+    def key(self, job: Job, cell: FigureRun) -> str:
         """What the cell's numbers depend on."""
         scale, how = asdict(job.scale) | {"samples": None}, {"data": job.data, "seed": job.seed}
         own = {k: getattr(self, k) for k in ("samples", "ring", "ridge", "until", "patience")}
@@ -123,19 +123,19 @@ class Figure:
     def factors(self, job: Job, methods: Iterable[str]) -> dict[str, dict[str, float]]:
         """By how much tuning changes each method's automatic steps."""
         there = replace(job, scale=SCALES[job.tune_at])
-        keys = {m: self.key(there, Cell(TUNING, m)) for m in methods}
+        keys = {m: self.key(there, FigureRun(TUNING, m)) for m in methods}
         path = job.tuning_file()
         known = json.loads(path.read_text()) if path.exists() else {}
         missing = [m for m, key in keys.items() if key not in known]
         if missing:
-            bench = Bench(self, there, {})
+            bench = FigureProblem(self, there, {})
             for method, found in spread(missing, bench.tune, job, f"{self.name}, tuning"):
                 known[keys[method]] = found
                 write_json(path, known)
         return {m: known[key] for m, key in keys.items()}
 
 
-class Bench:
+class FigureProblem:
     """A figure's problem at one scale, made once for all methods."""
 
     def __init__(self, figure: Figure, job: Job, factors: Mapping[str, Any]) -> None:
@@ -163,7 +163,7 @@ class Bench:
         )
         return found.factors
 
-    def run(self, cell: Cell, stop: threading.Event) -> Trace:
+    def run(self, cell: FigureRun, stop: threading.Event) -> Trace:
         entry, scale = LINEUP[cell.method], self.scale
         method = entry.make(scale)
         budget = self.budget * self.figure.patience
@@ -197,7 +197,7 @@ class Bench:
         result.trace.meta["steps"] = self.steps(cell, result.method)
         return result.trace
 
-    def steps(self, cell: Cell, method: Method) -> dict[str, Any]:
+    def steps(self, cell: FigureRun, method: Method) -> dict[str, Any]:
         """What a table says of the cell's parameters."""
         if cell.setting == TUNED:
             return {f"{k} by rule, times": f for k, f in self.factors[cell.method].items()}

@@ -12,16 +12,16 @@ def best_of_the_others(curves: Curves, _: Beside) -> Judged:
     costs = {m: curves.cost(m, level) for m in OTHERS}
     first = sorted(costs, key=costs.__getitem__)[:2]
     own = curves.cost("SVR-PD", level)
-    said = ", ".join(f"{m} {amount(costs[m])}" for m in first)
+    evidence = ", ".join(f"{m} {amount(costs[m])}" for m in first)
     fine = set(first) == {"GT-SVR", "Network-DANE"} and own < min(costs.values())
-    return fine, f"to {level:.1e}: {said}; SVR-PD {amount(own)}"
+    return fine, f"to {level:.1e}: {evidence}; SVR-PD {amount(own)}"
 
 
 def stopping_changes_little(curves: Curves, _: Beside) -> Judged:
     level = curves.late(["SVR-PD", *ES])
     plain, early = curves.cost("SVR-PD", level), curves.cost(ES[0], level)
-    said = f"to {level:.1e}: {amount(plain)} and {amount(early)} calls"
-    return 0.8 <= early / plain <= 1.25, said
+    evidence = f"to {level:.1e}: {amount(plain)} and {amount(early)} calls"
+    return 0.8 <= early / plain <= 1.25, evidence
 
 
 def asvr_is_ahead_at_first(curves: Curves, _: Beside) -> Judged:

@@ -15,8 +15,8 @@ def dane_leads_the_others(curves: Curves, _: Beside) -> Judged:
     level = curves.late(["Network-DANE"])
     best, cost = curves.quickest(OTHERS, level)
     far, own = curves.quickest(PROPOSED, level)
-    said = f"to {level:.1e}: {best} {amount(cost)}, {far} {amount(own)}"
-    return best == "Network-DANE" and 2 * own <= cost, said
+    evidence = f"to {level:.1e}: {best} {amount(cost)}, {far} {amount(own)}"
+    return best == "Network-DANE" and 2 * own <= cost, evidence
 
 
 def edge_fails(curves: Curves, _: Beside) -> Judged:
@@ -42,10 +42,10 @@ def rounds_alike(curves: Curves, _: Beside) -> Judged:
     ours = min(v for m, v in values.items() if m in PROPOSED)
     others = sorted(v for m, v in values.items() if m in OTHERS)
     near = sum(v < 10 * ours for v in others)
-    said = (
+    evidence = (
         f"after {end:,.0f} rounds ours {ours:.1e}, others {', '.join(f'{v:.1e}' for v in others)}"
     )
-    return near > len(others) / 2 and ours < others[0], said
+    return near > len(others) / 2 and ours < others[0], evidence
 
 
 FIGURE = Figure(

@@ -40,12 +40,12 @@ def write(experiment: Experiment, job: Job, outcome: Outcome, seconds: float) ->
         (outcome.draw or (lambda path: draw(outcome.runs, experiment.title, path)))(at[kind])
     write_page(at["html"], outcome.runs, experiment.title, about=about, graph=outcome.graph)
     at["json"] = job.folder / f"{experiment.name}.json"
-    verdicts = [told(verdict) for verdict in outcome.verdicts]
+    verdicts = [verdict_as_json(verdict) for verdict in outcome.verdicts]
     write_json(at["json"], {"about": about, "verdicts": verdicts})
     return at
 
 
-def told(verdict: Verdict) -> dict[str, Any]:
+def verdict_as_json(verdict: Verdict) -> dict[str, Any]:
     return {
         "claim": verdict.claim,
         "verdict": str(verdict),

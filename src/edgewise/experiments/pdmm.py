@@ -122,7 +122,7 @@ class QuadraticPDMM:
         problem, graph = problem_of(job.scale, job.data), data.graph_of(job.scale, False)
         traces = self.traces(job, problem, graph)
         about = {
-            "data": data.told(job.data),
+            "data": data.source(job.data),
             "samples a node": int(problem.counts[0]),
             "features": problem.size,
             "ridge": float(problem.loss.ridge),

@@ -11,14 +11,16 @@ def ring_costs_little(curves: Curves, beside: Beside) -> Judged:
     random = beside("oracle", ["SVR-PD"])
     level = max(curves.late(["SVR-PD"]), random.late(["SVR-PD"]))
     here, there = curves.cost("SVR-PD", level), random.cost("SVR-PD", level)
-    said = f"calls to {level:.1e}: {amount(here)} on the ring, {amount(there)} on the random graph"
-    return here <= 1.5 * there, said
+    evidence = (
+        f"calls to {level:.1e}: {amount(here)} on the ring, {amount(there)} on the random graph"
+    )
+    return here <= 1.5 * there, evidence
 
 
 def two_do_not_converge(curves: Curves, _: Beside) -> Judged:
     parts = {m: curves.last(m) / curves.first(m) for m in ("S-DIGing", "DGD")}
-    said = ", ".join(f"{m} ends at {part:.1e} of the start" for m, part in parts.items())
-    return all(not part < FALLEN for part in parts.values()), said
+    evidence = ", ".join(f"{m} ends at {part:.1e} of the start" for m, part in parts.items())
+    return all(not part < FALLEN for part in parts.values()), evidence
 
 
 FIGURE = Figure(

@@ -27,8 +27,8 @@ def fastest_by_the_clock(margin: float) -> Claim:
         own = curves.quickest(FAMILY, GAP, "seconds")[1]
         rest = [m for m in LINEUP if m not in FAMILY]
         rival, other = curves.quickest(rest, GAP, "seconds")
-        said = f"SVR-PD {clock(own)}, {rival} {clock(other)}"
-        return margin * own <= other, said
+        evidence = f"SVR-PD {clock(own)}, {rival} {clock(other)}"
+        return margin * own <= other, evidence
 
     much = "many times (40 to 160) " if margin > 2 else "clearly "
     return Claim(f"by the clock SVR-PD is {much}faster than all other methods", judge)

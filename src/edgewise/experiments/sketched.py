@@ -47,7 +47,7 @@ MOST = 4_000_000  # rounds
 NOISE = 0.1  # of an exponent
 
 
-class Cell(NamedTuple):
+class SketchedRun(NamedTuple):
     setting: str
     oracle: str
 
@@ -63,13 +63,13 @@ def reduced(scale: Scale) -> Scale:
 
 
 @dataclass(frozen=True)
-class Bench:
+class SketchedProblem:
     problem: Problem
     graph: Graph
     star: Reference
     seed: int
 
-    def run(self, cell: Cell, stop: threading.Event) -> Trace:
+    def run(self, cell: SketchedRun, stop: threading.Event) -> Trace:
         """To the optimum, or to where it falls no further."""
         seen: list[float] = []
 
@@ -110,7 +110,7 @@ class Bench:
 
     def bound(self) -> float:
         """On the sum of all divergences of a run with theory's steps."""
-        method = Cell(THEORY, COORDINATES).method
+        method = SketchedRun(THEORY, COORDINATES).method
         start = theory.Start(self.problem, self.graph, method, reference=self.star)
         return theory.bound(start, 1)
 
@@ -126,9 +126,9 @@ class Sketched:
         K = min(scale.samples[2000], SAMPLES)
         problem = data.problem_of(scale, K, RIDGE * scale.easier, job.data)
         graph = data.graph_of(scale, False)
-        bench = Bench(problem, graph, reference(problem), job.seed)
+        bench = SketchedProblem(problem, graph, reference(problem), job.seed)
         traces = self.traces(job, scale, bench)
-        curves = {s: Curves({o: traces[Cell(s, o)] for o in ORACLES}) for s in STEPS}
+        curves = {s: Curves({o: traces[SketchedRun(s, o)] for o in ORACLES}) for s in STEPS}
         verdicts = [
             converges(curves),
             falls_like_one_over_t(curves, bench),
@@ -137,7 +137,7 @@ class Sketched:
         ]
         runs = [PageRun(c.oracle, trace, c.setting) for c, trace in traces.items()]
         about = {
-            "data": data.told(job.data),
+            "data": data.source(job.data),
             "samples a node": K,
             "features": problem.size,
             "ridge": float(problem.loss.ridge),
@@ -146,16 +146,16 @@ class Sketched:
         }
         return Outcome(runs, verdicts, graph, about)
 
-    def traces(self, job: Job, scale: Scale, bench: Bench) -> dict[Cell, Trace]:
-        def key(cell: Cell) -> str:
+    def traces(self, job: Job, scale: Scale, bench: SketchedProblem) -> dict[SketchedRun, Trace]:
+        def key(cell: SketchedRun) -> str:
             size = {k: v for k, v in asdict(scale).items() if k != "samples"}
             K = int(bench.problem.counts[0])
             return json.dumps([__version__, cell, size, K, job.data, job.seed])
 
-        def path(cell: Cell) -> Path:
+        def path(cell: SketchedRun) -> Path:
             return job.folder / "traces" / f"{'-'.join(cell).replace(' ', '-')}.npz"
 
-        cells = [Cell(setting, oracle) for setting in STEPS for oracle in ORACLES]
+        cells = [SketchedRun(setting, oracle) for setting in STEPS for oracle in ORACLES]
         return kept(cells, path, key, lambda missing: bench.run, job, self.name)
 
 
@@ -165,17 +165,17 @@ class Sketched:
 def converges(curves: Mapping[str, Curves]) -> Verdict:
     ends = {s: c.lowest(COORDINATES) / c.first(COORDINATES) for s, c in curves.items()}
     costs = {s: c.cost(COORDINATES, NEAR * c.first(COORDINATES)) for s, c in curves.items()}
-    said = [f"{s}: {ends[s]:.0e}, {amount(costs[s])} coordinates to {NEAR:g}" for s in curves]
+    evidence = [f"{s}: {ends[s]:.0e}, {amount(costs[s])} coordinates to {NEAR:g}" for s in curves]
     return Verdict(
         "SkPD with exact coordinates comes to the optimum",
         {s: end <= 1e-12 for s, end in ends.items()},
-        f"divergence, as a part of the start's: {'; '.join(said)}",
+        f"divergence, as a part of the start's: {'; '.join(evidence)}",
     )
 
 
-def falls_like_one_over_t(curves: Mapping[str, Curves], bench: Bench) -> Verdict:
+def falls_like_one_over_t(curves: Mapping[str, Curves], bench: SketchedProblem) -> Verdict:
     """The mean of the run so far; from a hundredth of it on, for the exponent."""
-    holds, said = {}, []
+    holds, evidence = {}, []
     for setting, c in curves.items():
         t, each = c.traces[COORDINATES]["rounds"], c.traces[COORDINATES]["bregman"]
         sums = np.cumsum(np.diff(t) * (each[1:] + each[:-1]) / 2)
@@ -183,42 +183,46 @@ def falls_like_one_over_t(curves: Mapping[str, Curves], bench: Bench) -> Verdict
         late = t >= t[-1] / 100
         exponent = float(np.polyfit(np.log(t[late]), np.log(mean[late]), 1)[0])
         holds[setting] = exponent <= NOISE - 1
-        said.append(f"{setting}: exponent {exponent:.2f}")
+        evidence.append(f"{setting}: exponent {exponent:.2f}")
         if setting == THEORY:
             ratio = float((bench.bound() / sums).min())
             holds[setting] &= ratio >= 1
-            said[-1] += f", bound at least {ratio:.2g} times the mean"
+            evidence[-1] += f", bound at least {ratio:.2g} times the mean"
     return Verdict(
         "the mean divergence falls like 1/T, within the bound behind (E + V (1 + nL)) / eps calls",
         holds,
-        "; ".join(said),
+        "; ".join(evidence),
     )
 
 
 def values_do(curves: Mapping[str, Curves]) -> Verdict:
-    holds, said = {}, []
+    holds, evidence = {}, []
     for setting, c in curves.items():
         level = NEAR * c.first(COORDINATES)
         exact, own = c.cost(COORDINATES, level), c.cost(VALUES, level)
         holds[setting] = own <= 1.05 * exact
-        said.append(f"{setting}: {amount(own)} coordinates from values, {amount(exact)} exact ones")
+        evidence.append(
+            f"{setting}: {amount(own)} coordinates from values, {amount(exact)} exact ones"
+        )
     return Verdict(
         "function values will do: two a coordinate, and as many coordinates as of exact ones",
         holds,
-        f"to {NEAR:g} of the start: {'; '.join(said)}",
+        f"to {NEAR:g} of the start: {'; '.join(evidence)}",
     )
 
 
-def ends_at_its_floor(curves: Mapping[str, Curves], bench: Bench) -> Verdict:
-    foretold, holds, said = bench.floor(), {}, []
+def ends_at_its_floor(curves: Mapping[str, Curves], bench: SketchedProblem) -> Verdict:
+    foretold, holds, evidence = bench.floor(), {}, []
     for setting, c in curves.items():
         wide, usual = c.last(COARSE), c.lowest(VALUES) / c.first(VALUES)
         holds[setting] = bool(0.9 < wide / foretold < 1.1) and usual < 1e-12
-        said.append(f"{setting}: {wide:.3e}; with the usual step down to {usual:.0e} of the start")
+        evidence.append(
+            f"{setting}: {wide:.3e}; with the usual step down to {usual:.0e} of the start"
+        )
     return Verdict(
         "ours: finite differences end at a floor, that of their error",
         holds,
-        f"divergence foretold for a step of {WIDE:g}: {foretold:.3e}; {'; '.join(said)}",
+        f"divergence foretold for a step of {WIDE:g}: {foretold:.3e}; {'; '.join(evidence)}",
     )
 
 

@@ -34,8 +34,8 @@ def lsvr_catches_up(curves: Curves, beside: Beside) -> Judged:
         return c.cost("LSVR-PD", level) / c.cost("SVR-PD", level)
 
     here, there = ratio(curves), ratio(beside("oracle", both))
-    said = f"calls of LSVR-PD over SVR-PD's: {amount(here)}, with many samples {amount(there)}"
-    return here <= 1.5 and there >= 1.5 * here, said
+    evidence = f"calls of LSVR-PD over SVR-PD's: {amount(here)}, with many samples {amount(there)}"
+    return here <= 1.5 and there >= 1.5 * here, evidence
 
 
 FIGURE = Figure(

@@ -20,8 +20,8 @@ def much_slower(curves: Curves, beside: Beside) -> Judged:
     }
     most = max(worse, key=worse.__getitem__)
     slower = sum(w > 1 for w in worse.values())
-    said = f"{slower} of {len(worse)} end higher; most {most}, {worse[most]:.1e} times"
-    return slower >= 0.75 * len(worse) and worse[most] >= 100, said
+    evidence = f"{slower} of {len(worse)} end higher; most {most}, {worse[most]:.1e} times"
+    return slower >= 0.75 * len(worse) and worse[most] >= 100, evidence
 
 
 def svr_first_then_d2(curves: Curves, _: Beside) -> Judged:
@@ -29,8 +29,8 @@ def svr_first_then_d2(curves: Curves, _: Beside) -> Judged:
     own = curves.cost("SVR-PD", level)
     best, cost = curves.quickest(RIVALS, level)
     second = curves.cost("D2", level)
-    said = f"to {level:.1e}: SVR-PD {amount(own)}, {best} {amount(cost)}, D2 {amount(second)}"
-    return own < cost and best == "D2" and cost >= 1.5 * own, said
+    evidence = f"to {level:.1e}: SVR-PD {amount(own)}, {best} {amount(cost)}, D2 {amount(second)}"
+    return own < cost and best == "D2" and cost >= 1.5 * own, evidence
 
 
 def diging_does_not_converge(curves: Curves, _: Beside) -> Judged:

@@ -20,12 +20,12 @@ from edgewise.experiments.experiment import Job
 from edgewise.running.trace import Trace
 
 Task = TypeVar("Task")
-Made = TypeVar("Made")
+Done = TypeVar("Done")
 
 
 def spread(
-    tasks: Sequence[Task], do: Callable[[Task, threading.Event], Made], job: Job, title: str
-) -> Iterator[tuple[Task, Made]]:
+    tasks: Sequence[Task], do: Callable[[Task, threading.Event], Done], job: Job, title: str
+) -> Iterator[tuple[Task, Done]]:
     """Each task with what it made, as they get done, several at a time in threads: data are there
     once, and compiled programs run without Python's lock."""
     stop = threading.Event()
@@ -46,8 +46,8 @@ def spread(
         shown = bar.add_task(title, total=len(tasks))
         under_way = {threads.submit(do, task, stop): task for task in tasks}
         try:
-            for done in as_completed(under_way):
-                yield under_way[done], done.result()
+            for future in as_completed(under_way):
+                yield under_way[future], future.result()
                 bar.advance(shown)
         except BaseException:
             stop.set()
@@ -76,8 +76,8 @@ def kept(
     found = {task: load(path(task), key(task)) for task in tasks}
     missing = [task for task, trace in found.items() if trace is None]
     if missing:
-        for task, made in spread(missing, bench(missing), job, title):
-            made.meta["key"] = key(task)
-            made.save(path(task))
-            found[task] = made
+        for task, trace in spread(missing, bench(missing), job, title):
+            trace.meta["key"] = key(task)
+            trace.save(path(task))
+            found[task] = trace
     return {task: trace for task, trace in found.items() if trace is not None}

@@ -21,7 +21,7 @@ LABELS = {  # of a trace's columns
 FAR = 1e30  # a number that an axis has no room for, of a run that diverged
 
 
-class Columns(Protocol):
+class DrawableTrace(Protocol):
     """A trace, as far as it is drawn."""
 
     def __getitem__(self, name: str, /) -> np.ndarray: ...
@@ -51,7 +51,7 @@ def close(ax: Any) -> None:
 
 
 def plot_column(
-    trace: Columns, y: str, x: str, ax: Any, path: str | Path | None = None, label: Any = None
+    trace: DrawableTrace, y: str, x: str, ax: Any, path: str | Path | None = None, label: Any = None
 ) -> Any:
     """y against x, logarithmic, onto `ax` or a new figure; saved where `path` says."""
     ax = new_axes(path, figsize=(6, 4)) if ax is None else ax
@@ -64,7 +64,7 @@ def plot_column(
     return ax
 
 
-def plot_progress(trace: Columns, ax: Any) -> None:
+def plot_progress(trace: DrawableTrace, ax: Any) -> None:
     """Residual, divergence and disagreement over the rounds, those that were measured."""
     for name in ("residual", "bregman", "consensus"):
         if np.isfinite(trace[name]).any():

@@ -11,7 +11,7 @@ MOST_BY_DISTANCE = 100  # nodes; beyond, a layout by path lengths takes seconds
 MOST_BY_SPRINGS = 1000  # beyond, nothing of a layout can be seen
 
 
-class Drawable(Protocol):
+class DrawableGraph(Protocol):
     """A graph, as far as it is drawn."""
 
     @property
@@ -25,7 +25,7 @@ class Drawable(Protocol):
     def to_networkx(self) -> Any: ...
 
 
-def positions(graph: Drawable) -> np.ndarray:
+def positions(graph: DrawableGraph) -> np.ndarray:
     """(nodes, 2) in the plane, the same every time."""
     import networkx as nx
 
@@ -40,7 +40,7 @@ def positions(graph: Drawable) -> np.ndarray:
 
 
 def plot_graph(
-    graph: Drawable,
+    graph: DrawableGraph,
     values: Any = None,
     ax: Any = None,
     path: str | Path | None = None,

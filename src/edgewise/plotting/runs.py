@@ -7,30 +7,30 @@ from typing import Any, Protocol
 import numpy as np
 
 from edgewise.errors import InputError
-from edgewise.plotting.axes import Columns, close, new_axes, plot_column, plot_progress, save
-from edgewise.plotting.graphs import Drawable, plot_graph
+from edgewise.plotting.axes import DrawableTrace, close, new_axes, plot_column, plot_progress, save
+from edgewise.plotting.graphs import DrawableGraph, plot_graph
 
 APART = "log10 of a node's distance from the mean"
 
 
-class Drawn(Protocol):
+class DrawableResult(Protocol):
     """A result, as far as it is drawn."""
 
     @property
-    def graph(self) -> Drawable: ...
+    def graph(self) -> DrawableGraph: ...
     @property
-    def trace(self) -> Columns: ...
+    def trace(self) -> DrawableTrace: ...
     @property
     def apart(self) -> np.ndarray: ...
     @property
     def message(self) -> str: ...
 
 
-def log_apart(result: Drawn) -> np.ndarray:
+def log_apart(result: DrawableResult) -> np.ndarray:
     return np.log10(np.clip(result.apart, 1e-16, None))
 
 
-def plot_result(result: Drawn, path: str | Path | None) -> Any:
+def plot_result(result: DrawableResult, path: str | Path | None) -> Any:
     """Left where each node stands at the end, right how the run went. Returns both axes."""
     left, right = new_axes(path, ncols=2, figsize=(10, 4))
     plot_graph(result.graph, log_apart(result)[-1], left, label=APART)
@@ -41,8 +41,8 @@ def plot_result(result: Drawn, path: str | Path | None) -> Any:
 
 
 def plot_peers(
-    graph: Drawable,
-    trace: Columns,
+    graph: DrawableGraph,
+    trace: DrawableTrace,
     path: Path,
     *,
     counts: np.ndarray,
@@ -63,7 +63,7 @@ def plot_peers(
     return path
 
 
-def plot_runs(runs: Iterable[tuple[str, Columns]], x: str, y: str, path: str | Path) -> Path:
+def plot_runs(runs: Iterable[tuple[str, DrawableTrace]], x: str, y: str, path: str | Path) -> Path:
     """The traces of several runs, each with its name, in one picture."""
     path = Path(path)
     ax = new_axes(path, figsize=(6, 4))
@@ -76,7 +76,7 @@ def plot_runs(runs: Iterable[tuple[str, Columns]], x: str, y: str, path: str | P
     return path
 
 
-def animate_result(result: Drawn, path: Path, frames: int) -> Path:
+def animate_result(result: DrawableResult, path: Path, frames: int) -> Path:
     from matplotlib.animation import FuncAnimation, PillowWriter
 
     if path.suffix not in (".gif", ".html"):

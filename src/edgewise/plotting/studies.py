@@ -11,7 +11,7 @@ from edgewise.plotting.axes import LABELS, new_axes, save
 PART_OF_START = "divergence, as a part of the start's"
 
 
-class Surface(Protocol):
+class DrawableTuning(Protocol):
     """A tuning, as far as it is drawn."""
 
     @property
@@ -22,22 +22,22 @@ class Surface(Protocol):
     def message(self) -> str: ...
 
 
-class CostCurve(Protocol):
+class DrawableCurve(Protocol):
     @property
     def costs(self) -> Mapping[str, np.ndarray]: ...
     def value_at(self, unit: str, cost: float, /) -> float: ...
 
 
-class Curves(Protocol):
+class DrawableComparison(Protocol):
     """A comparison, as far as it is drawn."""
 
     @property
-    def runs(self) -> Mapping[str, Sequence[CostCurve]]: ...
+    def runs(self) -> Mapping[str, Sequence[DrawableCurve]]: ...
     @property
     def accuracies(self) -> Sequence[float]: ...
 
 
-def plot_surface(tuning: Surface, ax: Any, path: str | Path | None) -> Any:
+def plot_surface(tuning: DrawableTuning, ax: Any, path: str | Path | None) -> Any:
     """Divergence over one factor as a line, over two as a map; a cross on the best."""
     ax = new_axes(path, figsize=(5, 4)) if ax is None else ax
     names = list(tuning.factors)
@@ -66,7 +66,9 @@ def plot_surface(tuning: Surface, ax: Any, path: str | Path | None) -> Any:
     return ax
 
 
-def plot_comparison(comparison: Curves, units: list[str], path: str | Path | None) -> Any:
+def plot_comparison(
+    comparison: DrawableComparison, units: list[str], path: str | Path | None
+) -> Any:
     """Medians as lines, quartiles as bands; a panel per unit. Returns the axes."""
     columns = 2 if len(units) > 1 else 1
     lines = -(-len(units) // columns)

@@ -15,8 +15,8 @@ from jax import Array, lax
 from edgewise.problem.contract import Loss
 from edgewise.problem.passes import Part, fold
 from edgewise.problem.passes import match as match
-from edgewise.problem.penalties import StackedPenalties
 from edgewise.problem.rows import Rows
+from edgewise.problem.stacked_penalties import StackedPenalties
 
 
 class Links(NamedTuple):

@@ -3,7 +3,7 @@
 value(x) -> scalar          prox(x, t) = argmin_u h(u) + |u - x|² / 2t
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -29,7 +29,7 @@ _PARAMETERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 }
 
 
-class _Checked:
+class Checked:
     """Parameters are checked when given; jax rebuilds instances from tracers without this."""
 
     def __post_init__(self) -> None:
@@ -45,7 +45,7 @@ class _Checked:
             object.__setattr__(self, name, number if number.ndim else float(number))
 
 
-class _Set(_Checked):
+class _Set(Checked):
     """The indicator of a set: 0 on it and infinite off it. Its prox is the projection."""
 
     def prox(self, x: Array, t: Array) -> Array:
@@ -58,7 +58,7 @@ class _Set(_Checked):
 
 
 @pytree()
-class NoPenalty(_Checked):
+class NoPenalty(Checked):
     compiled_as = "none"
 
     def value(self, x: Array) -> Array:
@@ -69,7 +69,7 @@ class NoPenalty(_Checked):
 
 
 @pytree()
-class L1(_Checked):
+class L1(Checked):
     """lam |x|₁"""
 
     compiled_as = "l1"
@@ -85,7 +85,7 @@ class L1(_Checked):
 
 
 @pytree()
-class SquaredL2(_Checked):
+class SquaredL2(Checked):
     """lam/2 |x|²"""
 
     compiled_as = "squared-l2"
@@ -100,7 +100,7 @@ class SquaredL2(_Checked):
 
 
 @pytree()
-class ElasticNet(_Checked):
+class ElasticNet(Checked):
     """l1 |x|₁ + l2/2 |x|²"""
 
     compiled_as = "elastic-net"
@@ -116,7 +116,7 @@ class ElasticNet(_Checked):
 
 
 @pytree()
-class GroupL2(_Checked):
+class GroupL2(Checked):
     """lam Σ_g √|g| |x_g|; `groups` has one group id per coordinate, any integers."""
 
     lam: Any
@@ -228,103 +228,10 @@ class HalfSpace(_Set):
         return x - jnp.maximum((a * x).sum() - b, 0) / (a * a).sum() * a
 
 
-@pytree("value", "prox")
-class Opaque:
-    """A penalty that is no pytree; bound methods are equal if their objects are identical."""
-
-    value: Callable[[Array], Array]
-    prox: Callable[[Array, Array], Array]
-
-
-@pytree("free")
-class StackedPenalties:
-    """All nodes' penalties: the leaves of each member, one per kind of penalty, lead with the
-    node axis, and its mask says whose rows it decides."""
-
-    members: tuple[Penalty, ...]  # vmapped
-    masks: tuple[Array, ...]
-    free: int
-
-    def value(self, X: Array) -> Array:
-        X = X[:, : X.shape[1] - self.free]
-        values = [jax.vmap(lambda p, x: p.value(x))(m, X) for m in self.members]
-        return jnp.select(self.masks, values) if len(values) > 1 else values[0]
-
-    def prox(self, X: Array, t: Array) -> Array:
-        X, untouched = jnp.split(X, [X.shape[1] - self.free], axis=1)
-        points = [jax.vmap(lambda p, x, s: p.prox(x, s))(m, X, t[:, 0]) for m in self.members]
-        masks = [mask[:, None] for mask in self.masks]
-        chosen = jnp.select(masks, points) if len(points) > 1 else points[0]
-        return jnp.concatenate([chosen, untouched], axis=1) if self.free else chosen
-
-
-PENALTIES: tuple[type[Penalty], ...] = (  # held to the contract by mypy
-    NoPenalty,
-    L1,
-    SquaredL2,
-    ElasticNet,
-    GroupL2,
-    Box,
-    NonNegative,
-    Simplex,
-    L1Ball,
-    L2Ball,
-    HalfSpace,
-    Opaque,
-    StackedPenalties,
-)
-
-
-def stack(penalties: Any, nodes: int, size: int, free: int = 0) -> StackedPenalties:
-    """One block with value(X) -> (v,) and prox(X, t) -> (v, n), for X (v, n) and t (v, 1).
-
-    `penalties` is one, or one per node: any objects with value(x) and prox(x, t), compiled in if
-    they are no pytrees. The last `free` of the `size` coordinates are outside the penalty.
-    """
-    each = _listed(penalties)
-    if each and each[0] is penalties:
-        each = each * nodes
-    if len(each) != nodes:
-        raise ProblemError(f"{len(each)} penalties for {nodes} nodes: give one, or one per node")
-    first_at: dict[int, int] = {}
-    source = np.array([first_at.setdefault(id(p), at) for at, p in enumerate(each)])
-    kinds: dict[Any, dict[int, list[Any]]] = {}
-    for at in first_at.values():
-        leaves, structure = jax.tree.flatten(_as_pytree(each[at]))
-        shapes = [np.shape(leaf) for leaf in leaves]
-        if isinstance(each[at], _Checked) and not {*shapes} <= {(), (size - free,)}:
-            raise ProblemError(f"{each[at]} does not fit: give vectors of {size - free} entries")
-        kinds.setdefault((structure, *shapes), {})[at] = leaves
-    members, masks = [], []
-    for (structure, *_), leaves_at in kinds.items():
-        mask = np.isin(source, list(leaves_at))
-        # Nodes of another kind get some parameters of this one; their result is not selected.
-        row = np.where(mask, np.searchsorted(list(leaves_at), source), 0)
-        stacked = [jnp.array(leaf)[row] for leaf in zip(*leaves_at.values(), strict=True)]
-        members.append(jax.tree.unflatten(structure, stacked))
-        masks.append(jnp.asarray(mask))
-    return StackedPenalties(tuple(members), tuple(masks), free)
-
-
-def same(penalties: Any) -> bool:
-    """Whether all nodes have equal penalties: one object, or one class with equal parameters."""
-    each: list[Any] = [jax.tree.flatten(_as_pytree(p)) for p in _listed(penalties)]
-    return all(k == each[0][1] and all(map(np.array_equal, v, each[0][0])) for v, k in each)
-
-
-def _listed(penalties: Any) -> list[Any]:
-    several = isinstance(penalties, Iterable) and not hasattr(penalties, "prox")
-    listed = list(penalties) if several else [penalties]
-    for p in listed:
-        if isinstance(p, type) or not (hasattr(p, "value") and hasattr(p, "prox")):
-            raise ProblemError(f"{p!r} is no penalty: give an object with value(x), prox(x, t)")
-    return listed
-
-
-def _as_pytree(penalty: Any) -> Any:
-    unknown_to_jax = jax.tree_util.all_leaves([penalty])
-    return Opaque(penalty.value, penalty.prox) if unknown_to_jax else penalty
-
-
 def _as(x: Array, value: Any) -> Array:
     return jnp.asarray(value, x.dtype)
+
+
+# held to the contract by mypy
+PENALTIES: tuple[type[Penalty], ...] = (NoPenalty, L1, SquaredL2, ElasticNet, GroupL2)
+CONSTRAINTS: tuple[type[Penalty], ...] = (Box, NonNegative, Simplex, L1Ball, L2Ball, HalfSpace)

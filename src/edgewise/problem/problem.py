@@ -20,6 +20,7 @@ from edgewise.problem.contract import Loss
 from edgewise.problem.rows import make_rows
 from edgewise.problem.sample_weights import Weights
 from edgewise.problem.smoothness import Smoothness
+from edgewise.problem.stacked_penalties import same, stack
 
 
 class Problem:
@@ -101,7 +102,7 @@ class Problem:
         if isinstance(penalty, Iterable) and not hasattr(penalty, "prox"):
             self.penalty = [penalties.NoPenalty() if h is None else h for h in penalty]
         with jax.enable_x64(True):
-            self._stacked = penalties.stack(self.penalty, self.nodes, self.size, free=self.free)
+            self._stacked = stack(self.penalty, self.nodes, self.size, free=self.free)
             self._try_parts()
 
     @property
@@ -135,7 +136,7 @@ class Problem:
     @cached_property
     def same_penalty(self) -> bool:
         """Whether every node has the same h_i."""
-        return not isinstance(self.penalty, list | tuple) or penalties.same(self.penalty)
+        return not isinstance(self.penalty, list | tuple) or same(self.penalty)
 
     def encode(self, y: np.ndarray) -> np.ndarray:
         """Labels as numbers, by the classes that the problem was made with."""
@@ -143,7 +144,8 @@ class Problem:
             return np.asarray(self.loss.encode(y)[0])
         unknown = np.setdiff1d(y, self.classes)
         if len(unknown):
-            raise DataError(f"label {unknown[0]!r} is none of the classes {list(self.classes)}")
+            known = self.classes.tolist()
+            raise DataError(f"label {unknown[0].item()!r} is none of the classes {known}")
         return np.asarray(self.loss.encode(self.classes)[0])[np.searchsorted(self.classes, y)]
 
     @property
@@ -175,7 +177,7 @@ class Problem:
         if isinstance(self.penalty, list | tuple):
             made.penalty = [self.penalty[i] for i in here]
         with jax.enable_x64(True):
-            made._stacked = penalties.stack(made.penalty, made.nodes, made.size, free=made.free)
+            made._stacked = stack(made.penalty, made.nodes, made.size, free=made.free)
         return made
 
     def _try_parts(self) -> None:

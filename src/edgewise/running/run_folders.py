@@ -161,12 +161,12 @@ def as_estimator(problem: Problem, x: np.ndarray) -> dict[str, Any]:
     W, b = weights_of(problem, x)
     if len(W) == 2:  # scikit-learn has one row for two classes
         W, b = W[1:] - W[:1], b[1:] - b[:1]
-    parts: dict[str, Any] = {"coef_": W.tolist(), "intercept_": b.tolist()}
+    fitted: dict[str, Any] = {"coef_": W.tolist(), "intercept_": b.tolist()}
     if problem.classes is None:
-        parts = {"coef_": W[0].tolist(), "intercept_": float(b[0])}
+        fitted = {"coef_": W[0].tolist(), "intercept_": float(b[0])}
     else:
-        parts["classes_"] = np.asarray(problem.classes).tolist()
-    return {"format": "edgewise-model", "version": 1, "estimator": name, **parts}
+        fitted["classes_"] = np.asarray(problem.classes).tolist()
+    return {"format": "edgewise-model", "version": 1, "estimator": name, **fitted}
 
 
 def load_model(path: str | Path) -> Any:
@@ -183,16 +183,16 @@ def load_model(path: str | Path) -> Any:
     path = Path(path)
     path = path / MODEL if path.is_dir() else path
     try:
-        said = json.loads(path.read_text())
+        saved = json.loads(path.read_text())
         kinds = {k.__name__: k for k in (LinearRegression, LogisticRegression, LinearSVC)}
-        estimator = kinds[said["estimator"]]()
+        estimator = kinds[saved["estimator"]]()
         for name in ("coef_", "intercept_", "classes_"):
-            if name in said:
-                value = said[name]
+            if name in saved:
+                value = saved[name]
                 setattr(estimator, name, value if isinstance(value, float) else np.array(value))
         steps: list[Any] = []
-        before = said.get("preprocessing", {})
-        estimator.n_features_in_ = np.shape(said["coef_"])[-1]
+        before = saved.get("preprocessing", {})
+        estimator.n_features_in_ = np.shape(saved["coef_"])[-1]
         if "scale" in before:
             centre = before["mean"] is not None
             scaler = StandardScaler(with_mean=centre)

@@ -26,8 +26,8 @@ from edgewise.methods.contract import Method
 from edgewise.problem.losses import Huber, Squared
 from edgewise.running.result import Result
 from edgewise.running.solve import solve
-from edgewise.sklearn.frame import Frame
-from edgewise.sklearn.parts import (
+from edgewise.sklearn.feature_scaling import FeatureScaling
+from edgewise.sklearn.solver_problem import (
     SMALL,
     ScaledElasticNet,
     SharedProblem,
@@ -80,9 +80,9 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
         weights."""
         raise NotImplementedError
 
-    def _penalty(self, frame: Frame, outputs: int, total: float) -> Any:
+    def _penalty(self, scaling: FeatureScaling, outputs: int, total: float) -> Any:
         l1, l2 = self._strengths(total)
-        scale = np.tile(frame.scale, outputs)
+        scale = np.tile(scaling.scale, outputs)
         return ScaledElasticNet(l1 / scale, l2 / scale**2)
 
     def _labels(self, y: np.ndarray, weight: np.ndarray, fresh: bool, classes: Any) -> Any:
@@ -98,7 +98,7 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
         return self._fit(X, y, sample_weight, fresh=True)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, fresh: bool, classes: Any = None) -> Self:
-        fresh = fresh or not hasattr(self, "_frame")
+        fresh = fresh or not hasattr(self, "_scaling")
         self._check_parameters()
         held = X if isinstance(X, Shards) else None
         if held is not None:
@@ -120,12 +120,14 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
             X = X.toarray()
         loss = self._loss(self.classes_ if self._classifies else None)
         if fresh:
-            frame = Frame.of(X, weight, self.fit_intercept and loss.linear, self.scales_features)
+            scaling = FeatureScaling.of(
+                X, weight, self.fit_intercept and loss.linear, self.scales_features
+            )
             if self.fit_intercept and isinstance(loss, Squared | Huber):
-                frame = replace(frame, shift=float(np.average(labels, weights=weight)))
-            self._frame = frame
-        labels = labels - self._frame.shift
-        X = self._frame.apply(X, np.float64 if X.size <= SMALL else X.dtype)
+                scaling = replace(scaling, shift=float(np.average(labels, weights=weight)))
+            self._scaling = scaling
+        labels = labels - self._scaling.shift
+        X = self._scaling.apply(X, np.float64 if X.size <= SMALL else X.dtype)
 
         seed = self._seed()
         if held is None:
@@ -138,7 +140,7 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
         problem = SharedProblem(
             replace(shards, order=None),
             loss,
-            self._penalty(self._frame, getattr(loss, "outputs", 1), float(weight.sum())),
+            self._penalty(self._scaling, getattr(loss, "outputs", 1), float(weight.sum())),
             weights="sample",
             sample_weight=weight,
             intercept=self.fit_intercept,
@@ -211,7 +213,7 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
         bias = models[:, -free:] if free else np.zeros((len(models), C))
         if W.shape[-1] != self.n_features_in_:
             return W[:, 0], bias[:, 0]  # a custom loss with a model of its own
-        W, bias = self._frame.plain(W, bias)
+        W, bias = self._scaling.plain(W, bias)
         bias = bias if free else np.zeros_like(bias)
         return (W[:, 0], bias[:, 0]) if C == 1 else (W, bias)
 

@@ -12,13 +12,20 @@ from edgewise.errors import DataError
 from edgewise.methods.contract import Method
 from edgewise.problem.losses import Logistic, SmoothedHinge
 from edgewise.sklearn.base import MAX_ITER, METHOD, TOL, Decentralized, require
-from edgewise.sklearn.parts import coded
+from edgewise.sklearn.solver_problem import coded
 
 
-class Voting(Decentralized):
+class ClassVoting(Decentralized):
     """What has classes."""
 
     class_weight: Any = None
+
+    def partial_fit(
+        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """As `fit`, from the models and duals where the last call ended. `classes`: all of them,
+        where the first call's samples do not have them all."""
+        return self._fit(X, y, sample_weight, fresh=False, classes=classes)
 
     def _labels(
         self, y: np.ndarray, weight: np.ndarray, fresh: bool, classes: Any
@@ -81,15 +88,8 @@ class Voting(Decentralized):
         return np.stack([expit(-z), expit(z)], 1) if z.ndim == 1 else softmax(z, axis=1)
 
 
-class Classifier(ClassifierMixin, Voting):  # type: ignore[misc]
+class Classifier(ClassifierMixin, ClassVoting):  # type: ignore[misc]
     C: float
-
-    def partial_fit(
-        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
-    ) -> Self:
-        """As `fit`, from the models and duals where the last call ended. `classes`: all of them,
-        where the first call's samples do not have them all."""
-        return self._fit(X, y, sample_weight, fresh=False, classes=classes)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """(N,) positive for the second of two classes; (N, C) for more."""

@@ -1,6 +1,6 @@
 """Any loss, any penalty."""
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.metrics import accuracy_score, r2_score
@@ -12,9 +12,9 @@ from edgewise.errors import ProblemError
 from edgewise.methods.contract import Method
 from edgewise.problem.losses import Logistic, Multinomial, SmoothedHinge, Squared
 from edgewise.sklearn.base import MAX_ITER, METHOD, TOL
-from edgewise.sklearn.classifiers import Voting
-from edgewise.sklearn.frame import Frame
-from edgewise.sklearn.parts import coded
+from edgewise.sklearn.classifiers import ClassVoting
+from edgewise.sklearn.feature_scaling import FeatureScaling
+from edgewise.sklearn.solver_problem import coded
 
 PROBABILISTIC = (Logistic, Multinomial)
 CLASSIFYING = (*PROBABILISTIC, SmoothedHinge)
@@ -28,7 +28,7 @@ def tells_chances(model: "DecentralizedModel") -> bool:
     return type(model.loss) in PROBABILISTIC
 
 
-class DecentralizedModel(Voting):
+class DecentralizedModel(ClassVoting):
     """Mean loss + penalty, of any loss and penalty of Edgewise; the intercept is in no penalty.
 
     loss      `Squared()` (the default), `Huber()`, `CustomLoss(fn)`: a regressor; `Logistic()`,
@@ -59,13 +59,6 @@ class DecentralizedModel(Voting):
 
     loss: Any
     penalty: Any
-
-    def partial_fit(
-        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
-    ) -> Self:
-        """As `fit`, from the models and duals where the last call ended. `classes`: all of them,
-        where the first call's samples do not have them all."""
-        return self._fit(X, y, sample_weight, fresh=False, classes=classes)
 
     def predict(self, X: Any) -> np.ndarray:
         """Labels, or <w, x> + b; a custom loss's model is taken to be such a w."""
@@ -116,7 +109,7 @@ class DecentralizedModel(Voting):
         loss = Squared() if self.loss is None else self.loss
         return coded(loss, len(classes)) if classes is not None else loss
 
-    def _penalty(self, frame: Frame, outputs: int, total: float) -> Any:
+    def _penalty(self, scaling: FeatureScaling, outputs: int, total: float) -> Any:
         return self.penalty
 
     def __sklearn_tags__(self) -> Any:

@@ -179,7 +179,7 @@ class Search:
             after.append(scaled(m, edge.get(factor, 1.0) if len(m) > 1 else 1.0))
         return after if after != multiples else []
 
-    def told(self, factors: Factors) -> str:
+    def cost_text(self, factors: Factors) -> str:
         cost, value = self.outcome(factors)
         if cost == np.inf:
             return f"divergence {value:.1e}"
@@ -195,11 +195,13 @@ class Search:
         factors = dict(zip(self.names, best, strict=True))
         cell = self.cell(best)
         steps = {k: np.asarray(getattr(cell, k)) for k in self.names}
-        said = ", ".join(f"{k} x {f:.4g}" for k, f in factors.items())
-        message = f"{name}: {said}, {self.told(best)}; {len(tried)} cells, {diverged} diverged"
+        chosen = ", ".join(f"{k} x {f:.4g}" for k, f in factors.items())
+        message = (
+            f"{name}: {chosen}, {self.cost_text(best)}; {len(tried)} cells, {diverged} diverged"
+        )
         rule = (1.0,) * len(best)
         if rule in self.curves and rule != best:
-            message += f"; by rule {self.told(rule)}"
+            message += f"; by rule {self.cost_text(rule)}"
         if diverged == len(tried):
             message = f"{name}: all {len(tried)} cells diverged, give smaller factors"
             warnings.warn(message, DivergenceWarning, stacklevel=3)

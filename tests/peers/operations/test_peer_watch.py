@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import threading
 import time
 
 import pytest
@@ -171,21 +170,24 @@ def test_one_that_is_under_way_without_a_process_has_died(config, state):
 
 
 def test_watching_ends_with_the_peer(config, monkeypatch):
-    monkeypatch.setattr(watch, "NOW_AND_THEN", 0.1)
+    monkeypatch.setattr(watch, "NOW_AND_THEN", 0.01)
     monkeypatch.setattr(watch, "MOMENT", 0.02)
     write_status(config)
+    news = iter(
+        [
+            {"rounds": 2000, "time": 2000.0},
+            {"rounds": 3000, "time": 3000.0},
+            {"rounds": 4000, "state": "finished"},
+        ]
+    )
+    sleep = time.sleep
 
-    def run_on():
-        for rounds in (2000, 3000):
-            time.sleep(0.3)
-            write_status(config, rounds=rounds, time=float(rounds))
-        time.sleep(0.3)
-        write_status(config, rounds=4000, state="finished")
+    def meanwhile(seconds):  # between two looks, however long they take
+        write_status(config, **next(news))
+        sleep(seconds)
 
-    thread = threading.Thread(target=run_on)
-    thread.start()
+    monkeypatch.setattr("edgewise.cli.watch.time.sleep", meanwhile)
     said = node("--watch").stdout.splitlines()
-    thread.join()
     rounds = [int(re.search(r"round ([\d,]+) of", line)[1].replace(",", "")) for line in said]
     assert rounds == [1240, 2000, 3000, 4000]
     assert "running" in said[0]

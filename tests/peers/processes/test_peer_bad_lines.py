@@ -77,8 +77,7 @@ def test_strict_peers_bear_a_cut_and_a_black_hole_and_end_at_the_simulators_mode
         peers.until(back, "new streams")
         peers.until_round(0, peers.status(0)["rounds"] + 50)
         with held(lines):
-            time.sleep(2.0)  # for what is on its way
-            waits_at = [peers.status(i)["rounds"] for i in range(4)]
+            waits_at = peers.until_still(*range(4))  # first comes what is on its way
             assert max(waits_at) < rounds
             time.sleep(seconds - 2.0)
             assert [peers.status(i)["rounds"] for i in range(4)] == waits_at

@@ -44,11 +44,11 @@ def simulated(problem, graph, method, rounds):
     ("name", "eta"),
     [
         ("saga-pd", None),
-        ("svr-pd", None),
+        pytest.param("svr-pd", None, marks=pytest.mark.exhaustive),
         ("lsvr-pd", None),
         ("pdmm", None),
-        ("d-admm", None),
-        ("pg-extra", 0.1),
+        pytest.param("d-admm", None, marks=pytest.mark.exhaustive),
+        pytest.param("pg-extra", 0.1, marks=pytest.mark.exhaustive),
         ("nids", 0.1),
     ],
 )
@@ -132,25 +132,28 @@ def test_three_kills_change_nothing_at_all(undisturbed, tmp_path):
     assert np.array_equal(models, undisturbed[0])
 
 
-def test_eight_peers_mix_and_one_of_them_is_asked_to_stop_and_comes_back(tmp_path):
-    ring, chords = [(i, (i + 1) % 8) for i in range(8)], [(0, 4), (1, 5), (2, 6)]
-    problem, graph, rounds = penalised(8), ew.Graph.from_edges(ring + chords), 1000
+MANY = ew.Graph.from_edges([(i, (i + 1) % 8) for i in range(8)] + [(0, 4), (1, 5), (2, 6)])
+
+
+@pytest.mark.parametrize("graph", [GRAPH, pytest.param(MANY, marks=pytest.mark.exhaustive)])
+def test_peers_mix_and_one_of_them_is_asked_to_stop_and_comes_back(tmp_path, graph):
+    problem, rounds, all_of_them = penalised(graph.nodes), 1000, range(graph.nodes)
     fit = replace(FIT, method="nids", eta=0.1, rounds=rounds)
-    with Peers(tmp_path / "mesh", problem, graph, fit, 2 * PENALTIES) as peers:
-        peers.start(*range(8))
-        peers.until_round(5, 50)
-        assert peers.running[5].poll() is None
-        peers.running[5].send_signal(signal.SIGTERM)
-        peers.until(lambda: peers.running[5].poll() is not None, "the end of peer 5")
-        assert peers.running[5].returncode == 0
-        stopped = int(np.load(peers.configs[5].out / "model.npz")["round"])
+    with Peers(tmp_path / "mesh", problem, graph, fit, graph.nodes // 4 * PENALTIES) as peers:
+        peers.start(*all_of_them)
+        peers.until_round(1, 50)
+        assert peers.running[1].poll() is None
+        peers.running[1].send_signal(signal.SIGTERM)
+        peers.until(lambda: peers.running[1].poll() is not None, "the end of peer 1")
+        assert peers.running[1].returncode == 0
+        stopped = int(np.load(peers.configs[1].out / "model.npz")["round"])
         assert 50 <= stopped < rounds
-        assert peers.status(5)["state"] == "stopped"
-        peers.start(5)
-        assert peers.ended() == [0] * 8
-        assert f"goes on from round {stopped}\n" in peers.said(5)
+        assert peers.status(1)["state"] == "stopped"
+        peers.start(1)
+        assert peers.ended() == [0 for _ in all_of_them]
+        assert f"goes on from round {stopped}\n" in peers.said(1)
         models, ended = peers.models()
-    assert ended == [rounds] * 8
+    assert ended == [rounds for _ in all_of_them]
     expected = simulated(problem, graph, make("nids", 0.1), rounds)
     np.testing.assert_allclose(models, expected, rtol=0, atol=1e-10)
 

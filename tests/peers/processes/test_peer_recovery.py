@@ -40,7 +40,9 @@ def three(folder, penalty=None, **fit):
     return Peers(folder, problem, RING, replace(STRICT, **fit), told or None), problem
 
 
-@pytest.mark.parametrize("method", ["svr-pd", "lsvr-pd"])
+@pytest.mark.parametrize(
+    "method", ["lsvr-pd", pytest.param("svr-pd", marks=pytest.mark.exhaustive)]
+)
 def test_methods_with_snapshots_come_to_the_simulators_models(tmp_path, method):
     peers, problem = three(tmp_path / "mesh", "l1:1e-2", method=method)
     with peers:

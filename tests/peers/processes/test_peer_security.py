@@ -5,7 +5,6 @@ import json
 import signal
 import socket
 import ssl
-import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 
@@ -118,9 +117,8 @@ def attacked(tmp_path_factory):
         peers.until_round(TARGET, 20)
         for other in (0, 2):
             peers.running[other].send_signal(signal.SIGSTOP)
-        time.sleep(2)  # the last of what they sent is taken, and told
+        (seen["round"],) = peers.until_still(TARGET)  # the last of what they sent is taken
         strangers = Strangers(peers)
-        seen["round"] = peers.status(TARGET)["rounds"]
         seen |= refusals(strangers)
         seen["nonsense"] = nonsense(strangers)
         seen["told"] = strangers.told

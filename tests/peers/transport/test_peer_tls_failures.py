@@ -192,9 +192,11 @@ def test_a_child_that_keeps_stderr_open_does_not_hold_up_the_end():
         import edgewise.peers.transport.tls_failures as module
         module.DRAINED = 0.5
         with counting_tls_failures():
-            child = subprocess.Popen(["sh", "-c", "sleep 4; echo late >&2"])
+            wait = ["sh", "-c", "read word; echo late >&2"]
+            child = subprocess.Popen(wait, stdin=subprocess.PIPE)
         os.write(2, b"at once\\n")
         print(child.poll())
+        child.stdin.close()
         child.wait()
     """)
     assert out == "None\n"

@@ -13,8 +13,8 @@ import numpy as np
 
 from edgewise.errors import InputError, UnknownName
 from edgewise.fileio import write_text
-from edgewise.plotting.axes import FAR, LABELS, Columns
-from edgewise.plotting.graphs import Drawable, positions
+from edgewise.plotting.axes import FAR, LABELS, DrawableTrace
+from edgewise.plotting.graphs import DrawableGraph, positions
 
 X_AXES = ("oracle_calls", "rounds", "bytes_sent", "seconds")
 Y_AXES = ("bregman", "objective_gap", "residual", "consensus")
@@ -34,7 +34,7 @@ class PageRun:
     """
 
     method: str
-    trace: Columns
+    trace: DrawableTrace
     setting: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
@@ -45,7 +45,7 @@ def write_page(
     title: str,
     *,
     about: Mapping[str, Any] | None = None,
-    graph: Drawable | None = None,
+    graph: DrawableGraph | None = None,
     y: str = "bregman",
     x: str = "oracle_calls",
 ) -> Path:
@@ -58,14 +58,14 @@ def write_page(
     for name, known in ((x, X_AXES), (y, Y_AXES)):
         if name not in known:
             raise UnknownName("axis of a page", name, known)
-    parts = {
+    pieces = {
         "title": html.escape(title),
         "style": read("page.css"),
         "plotly": plotly_source(),
         "data": as_script(page_data(runs, title, about or {}, graph, x, y)),
         "script": read("page.js"),
     }
-    page = re.sub(r"\{\{(\w+)\}\}", lambda gap: parts[gap[1]], read("page.html"))
+    page = re.sub(r"\{\{(\w+)\}\}", lambda gap: pieces[gap[1]], read("page.html"))
     path = Path(path)
     write_text(path, page)
     return path
@@ -96,7 +96,7 @@ def page_data(
     runs: Sequence[PageRun],
     title: str,
     about: Mapping[str, Any],
-    graph: Drawable | None,
+    graph: DrawableGraph | None,
     x: str,
     y: str,
 ) -> dict[str, Any]:
@@ -136,12 +136,12 @@ def run_data(run: PageRun, measured: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def heights(trace: Columns, name: str) -> np.ndarray:
+def heights(trace: DrawableTrace, name: str) -> np.ndarray:
     """The objective gap is negative where nodes disagree: its size is what counts."""
     return np.abs(trace[name])
 
 
-def drawn(trace: Columns, name: str) -> np.ndarray:
+def drawn(trace: DrawableTrace, name: str) -> np.ndarray:
     """Where an axis has room for the number: not for those of runs that diverged."""
     return heights(trace, name) < FAR  # which NaN is not
 
@@ -170,7 +170,7 @@ def as_text(value: Any) -> str:
     return str(value)
 
 
-def network_data(graph: Drawable) -> dict[str, Any]:
+def network_data(graph: DrawableGraph) -> dict[str, Any]:
     size = {"nodes": graph.nodes, "edges": len(graph.edges)}
     if graph.nodes > MOST_NODES:
         return size

@@ -10,7 +10,7 @@ from edgewise.data.shards import is_sparse
 
 
 @dataclass(frozen=True)
-class Frame:
+class FeatureScaling:
     """The solver fits (x - centre) / scale and y - shift.
 
     That is another way to write the same problem: an intercept without a penalty takes up a
@@ -23,7 +23,7 @@ class Frame:
     shift: float = 0.0
 
     @classmethod
-    def of(cls, X: Any, weight: np.ndarray, centred: bool, scaled: bool) -> "Frame":
+    def of(cls, X: Any, weight: np.ndarray, centred: bool, scaled: bool) -> "FeatureScaling":
         share = weight / weight.sum()
         p = X.shape[1]
         sparse = is_sparse(X)
@@ -35,7 +35,7 @@ class Frame:
             square = np.asarray(share @ X.multiply(X), np.float64).ravel()
         else:
             square = sum(
-                share[r] @ (np.asarray(X[r], np.float64) - centre) ** 2 for r in stretches(X)
+                share[r] @ (np.asarray(X[r], np.float64) - centre) ** 2 for r in row_chunks(X)
             )
         size = np.sqrt(square)
         constant = size <= 1e-12 * np.maximum(np.abs(mean), 1e-300)
@@ -45,7 +45,7 @@ class Frame:
         if is_sparse(X):
             return sp.csr_array(X @ sp.diags_array(1 / self.scale), dtype=dtype)
         out = np.empty(X.shape, dtype)
-        for r in stretches(X):
+        for r in row_chunks(X):
             out[r] = (X[r] - self.centre) / self.scale
         return out
 
@@ -55,6 +55,6 @@ class Frame:
         return W, bias - W @ self.centre + self.shift
 
 
-def stretches(X: np.ndarray) -> list[slice]:
+def row_chunks(X: np.ndarray) -> list[slice]:
     rows = max(1, (1 << 20) // max(1, X.shape[1]))
     return [slice(a, a + rows) for a in range(0, len(X), rows)]

@@ -1,0 +1,95 @@
+"""The penalties of all nodes of a block as one: stacked where they are alike."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from edgewise.backend.pytree import pytree
+from edgewise.errors import ProblemError
+from edgewise.problem.contract import Penalty
+from edgewise.problem.penalties import Checked
+
+
+@pytree("value", "prox")
+class Opaque:
+    """A penalty that is no pytree; bound methods are equal if their objects are identical."""
+
+    value: Callable[[Array], Array]
+    prox: Callable[[Array, Array], Array]
+
+
+@pytree("free")
+class StackedPenalties:
+    """All nodes' penalties: the leaves of each member, one per kind of penalty, lead with the
+    node axis, and its mask says whose rows it decides."""
+
+    members: tuple[Penalty, ...]  # vmapped
+    masks: tuple[Array, ...]
+    free: int
+
+    def value(self, X: Array) -> Array:
+        X = X[:, : X.shape[1] - self.free]
+        values = [jax.vmap(lambda p, x: p.value(x))(m, X) for m in self.members]
+        return jnp.select(self.masks, values) if len(values) > 1 else values[0]
+
+    def prox(self, X: Array, t: Array) -> Array:
+        X, untouched = jnp.split(X, [X.shape[1] - self.free], axis=1)
+        points = [jax.vmap(lambda p, x, s: p.prox(x, s))(m, X, t[:, 0]) for m in self.members]
+        masks = [mask[:, None] for mask in self.masks]
+        chosen = jnp.select(masks, points) if len(points) > 1 else points[0]
+        return jnp.concatenate([chosen, untouched], axis=1) if self.free else chosen
+
+
+def stack(penalties: Any, nodes: int, size: int, free: int = 0) -> StackedPenalties:
+    """One block with value(X) -> (v,) and prox(X, t) -> (v, n), for X (v, n) and t (v, 1).
+
+    `penalties` is one, or one per node: any objects with value(x) and prox(x, t), compiled in if
+    they are no pytrees. The last `free` of the `size` coordinates are outside the penalty.
+    """
+    each = _listed(penalties)
+    if each and each[0] is penalties:
+        each = each * nodes
+    if len(each) != nodes:
+        raise ProblemError(f"{len(each)} penalties for {nodes} nodes: give one, or one per node")
+    first_at: dict[int, int] = {}
+    source = np.array([first_at.setdefault(id(p), at) for at, p in enumerate(each)])
+    kinds: dict[Any, dict[int, list[Any]]] = {}
+    for at in first_at.values():
+        leaves, structure = jax.tree.flatten(_as_pytree(each[at]))
+        shapes = [np.shape(leaf) for leaf in leaves]
+        if isinstance(each[at], Checked) and not {*shapes} <= {(), (size - free,)}:
+            raise ProblemError(f"{each[at]} does not fit: give vectors of {size - free} entries")
+        kinds.setdefault((structure, *shapes), {})[at] = leaves
+    members, masks = [], []
+    for (structure, *_), leaves_at in kinds.items():
+        mask = np.isin(source, list(leaves_at))
+        # Nodes of another kind get some parameters of this one; their result is not selected.
+        row = np.where(mask, np.searchsorted(list(leaves_at), source), 0)
+        stacked = [jnp.array(leaf)[row] for leaf in zip(*leaves_at.values(), strict=True)]
+        members.append(jax.tree.unflatten(structure, stacked))
+        masks.append(jnp.asarray(mask))
+    return StackedPenalties(tuple(members), tuple(masks), free)
+
+
+def same(penalties: Any) -> bool:
+    """Whether all nodes have equal penalties: one object, or one class with equal parameters."""
+    each: list[Any] = [jax.tree.flatten(_as_pytree(p)) for p in _listed(penalties)]
+    return all(k == each[0][1] and all(map(np.array_equal, v, each[0][0])) for v, k in each)
+
+
+def _listed(penalties: Any) -> list[Any]:
+    several = isinstance(penalties, Iterable) and not hasattr(penalties, "prox")
+    listed = list(penalties) if several else [penalties]
+    for p in listed:
+        if isinstance(p, type) or not (hasattr(p, "value") and hasattr(p, "prox")):
+            raise ProblemError(f"{p!r} is no penalty: give an object with value(x), prox(x, t)")
+    return listed
+
+
+def _as_pytree(penalty: Any) -> Any:
+    unknown_to_jax = jax.tree_util.all_leaves([penalty])
+    return Opaque(penalty.value, penalty.prox) if unknown_to_jax else penalty
