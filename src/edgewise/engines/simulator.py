@@ -118,7 +118,7 @@ class Simulator:
         self.block: Block
         self.own_method, self.network, self.block = self.layout.lay_out(self.method, weights)
         self.seed = jax.random.key(seed)
-        self.message_bytes = float(problem.size * dtype.itemsize)
+        self.message_bytes = float(problem.size * np.dtype(dtype).itemsize)
         self.stream: StreamSamples | None = None
         if problem.stream is not None:
             assert method.samples is not None  # as it streams
