@@ -4,9 +4,12 @@ What there is to import is listed in `__init__.pyi`. A name's module is imported
 first used, so that `import edgewise` is quick, and `Peer` needs its extra only where it is used.
 """
 
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 
 import lazy_loader
 
-__version__ = version("edgewise")
+try:
+    __version__ = version("edgewise")
+except PackageNotFoundError:  # a source tree on PYTHONPATH
+    __version__ = "0+unknown"
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -80,7 +80,7 @@ def run_threads(
     slopes, margins = np.zeros(picked.shape[1]), np.zeros((many, picked.shape[1]))
     with SPARE_CORES.borrowed(many - 1) as helpers:
         scratch = panels.aligned((1 + helpers, v * COLUMNS), state.X.dtype)
-        args = (rule, samples, state, edges, numbers, memory, full)
+        args: tuple[Any, ...] = (rule, samples, state, edges, numbers, memory, full)
         args += (picked, slopes, margins, scratch, shared)
         threads = [
             threading.Thread(target=program.work, args=(k, *args), daemon=True)
