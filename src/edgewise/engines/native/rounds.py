@@ -79,7 +79,7 @@ def run_threads(
     work: Any = program.work
     shared = panels.aligned((WORDS,), np.int64)
     slopes, margins = np.zeros(picked.shape[1]), np.zeros((many, picked.shape[1]))
-    with SPARE_CORES.borrowed(many - 1) as helpers:
+    with SPARE_CORES.borrowed(many - 1 if len(picked) else 0) as helpers:
         scratch = panels.aligned((1 + helpers, v * COLUMNS), state.X.dtype)
         args: tuple[Any, ...] = (rule, samples, state, edges, numbers, memory, full)
         args = (*args, picked, slopes, margins, scratch, shared)
