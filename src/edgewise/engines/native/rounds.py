@@ -76,21 +76,22 @@ def run_threads(
 ) -> None:
     """`program.work` on this thread, and on as many more as there are cores and panels for."""
     many, v, _ = state.X.shape
+    work: Any = program.work
     shared = panels.aligned((WORDS,), np.int64)
     slopes, margins = np.zeros(picked.shape[1]), np.zeros((many, picked.shape[1]))
-    with SPARE_CORES.borrowed(many - 1) as helpers:
+    with SPARE_CORES.borrowed(many - 1 if len(picked) else 0) as helpers:
         scratch = panels.aligned((1 + helpers, v * COLUMNS), state.X.dtype)
         args: tuple[Any, ...] = (rule, samples, state, edges, numbers, memory, full)
         args += (picked, slopes, margins, scratch, shared)
         threads = [
-            threading.Thread(target=program.work, args=(k, *args), daemon=True)
+            threading.Thread(target=work, args=(k, *args), daemon=True)
             for k in range(1, 1 + helpers)
         ]
         try:
             with contextlib.suppress(RuntimeError):  # no more threads to be had: then without
                 for thread in threads:
                     thread.start()
-            program.work(0, *args)
+            work(0, *args)
         finally:
             shared[STOP] = 1
             for thread in threads:
