@@ -57,6 +57,7 @@ def no_windows():
     plt.close("all")
 
 
+@pytest.mark.quick_if(lambda page: page.parent.name != "methods" or page.stem == "saga-pd")
 @pytest.mark.parametrize("page", [p for p in PAGES if any(snippets(p))], ids=name)
 def test_the_code_of_a_page_runs(page, monkeypatch, tmp_path):
     run(page, monkeypatch, tmp_path)

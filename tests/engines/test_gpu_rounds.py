@@ -1,4 +1,5 @@
-"""The GPU's kernels against the plain rounds, which are the reference; interpreted on a CPU."""
+"""The GPU's kernels against the plain rounds, which are the reference; interpreted on a CPU, and
+compiled where there is a GPU."""
 
 import jax
 import jax.numpy as jnp
@@ -115,6 +116,39 @@ def test_the_product_that_a_gpu_is_given(monkeypatch):
         monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
         made = passes.product("ct,ctp->cp", jnp.asarray(a), jnp.asarray(b))
     np.testing.assert_allclose(made, np.einsum("ct,ctp->cp", a, b), atol=1e-14)
+
+
+# --- compiled, on a real GPU: pytest tests/engines/test_gpu_rounds.py -k on_a_gpu -----------------
+
+on_a_gpu = pytest.mark.skipif(
+    jax.default_backend() != "gpu" or not native.has_triton(jax.devices()[0]),
+    reason="needs an NVIDIA GPU since Ampere and a jax that knows it; elsewhere interpreted, above",
+)
+COMPILED = {
+    **SAMPLED,
+    "plain svrg, edge": ew.PrimalDual(ew.gradients.PlainSVRG(), form="edge"),
+    "lsvrg": ew.PrimalDual(ew.LSVRG()),
+    "full": ew.PrimalDual(ew.Full()),
+    "gt-saga": ew.GradientTracking(ew.SAGA()),
+}
+
+
+@on_a_gpu
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-10), ("float32", 1e-4)])
+@pytest.mark.parametrize("method", COMPILED)
+def test_compiled_kernels_on_a_gpu(monkeypatch, method, dtype, tolerance):
+    """Columns and samples that fill no program, and more of both than one takes."""
+    problem, graph = problem_of(700, nodes=9, penalty=ew.L1(1e-3)), ew.Graph.random(9, 14, seed=1)
+    ends = []
+    with jax.enable_x64(True):
+        for switch, kind in (("1", gpu.GpuSimulator), ("0", Simulator)):
+            monkeypatch.setenv("EDGEWISE_NATIVE", switch)
+            run = native.simulator(problem, graph, COMPILED[method], 0, np.dtype(dtype))
+            assert type(run) is kind
+            ends.append(run.advance(run.start(run.origin(), None), 0, 60)[0])
+        ours, plain = (jax.tree.map(np.asarray, end) for end in ends)
+    assert np.abs(plain[0].X).max() > 1e-3  # it moved
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=0, atol=tolerance), plain, ours)
 
 
 class Device:

@@ -1,5 +1,7 @@
 """A run goes on with another number of ranks, or none, as if it had never stopped."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from mpi_launch import missing, succeed
@@ -8,6 +10,8 @@ from mpi_resume import METHODS
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 
 CLOSE = 1e-10
+QUICK = ("saga-pd", "edge form")  # a table of samples, messages of edges
+KEPT = QUICK[0]  # whose files are looked at
 # How many ranks (0: the simulator), and how far they bring each chain.
 STAGES = [
     (0, ["whole:32", "down:8"]),
@@ -19,18 +23,27 @@ STAGES = [
 ]
 
 
+def asked_for(items):
+    """Methods that the selected tests name, and the one whose files are looked at."""
+    here = [item for item in items if item.path.name == Path(__file__).name]
+    named = {item.callspec.params["name"] for item in here if hasattr(item, "callspec")}
+    return [name for name in METHODS if name in named | {KEPT}]
+
+
 @pytest.fixture(scope="module")
-def job(tmp_path_factory):
+def job(request, tmp_path_factory):
     """The folder where all stages are done, and the files that a checkpoint was after each."""
     folder, files = tmp_path_factory.mktemp("resume"), {}
+    names = asked_for(request.session.items)
     for ranks, chains in STAGES:
-        succeed(ranks, "mpi_resume.py", folder, ranks, *chains)
+        succeed(ranks, "mpi_resume.py", folder, ranks, ",".join(names), *chains)
         for chain in chains:
             kept = folder / chain.split(":")[0]
-            files[chain] = sorted(p.name for p in kept.glob("pdmm.npz*"))
+            files[chain] = sorted(p.name for p in kept.glob(f"{KEPT}.npz*"))
     return folder, files
 
 
+@pytest.mark.quick_if(lambda name, chain: name in QUICK)
 @pytest.mark.parametrize("chain", ["up", "down"])
 @pytest.mark.parametrize("name", METHODS)
 def test_it_is_the_run_that_never_stopped(job, name, chain):
@@ -44,6 +57,7 @@ def test_it_is_the_run_that_never_stopped(job, name, chain):
         assert np.ptp(whole["X"]) > 0.02, "nothing moves: this shows nothing"
 
 
+@pytest.mark.quick_if(lambda name: name in QUICK)
 @pytest.mark.parametrize("name", METHODS)
 def test_it_did_stop(job, name):
     for chain, ends in (("up", (8, 16, 24)), ("down", (16, 24))):
@@ -55,10 +69,10 @@ def test_it_did_stop(job, name):
 def test_only_the_last_parts_are_kept(job):
     for chain, ranks in (("up:8", 2), ("up:16", 3), ("down:16", 3), ("down:32", 2)):
         rounds = chain.split(":")[1]
-        parts = [f"pdmm.npz.{rounds}.{rank}-of-{ranks}" for rank in range(ranks)]
-        assert job[1][chain] == ["pdmm.npz", *parts]
+        parts = [f"{KEPT}.npz.{rounds}.{rank}-of-{ranks}" for rank in range(ranks)]
+        assert job[1][chain] == [f"{KEPT}.npz", *parts]
 
 
 def test_a_single_process_keeps_one_file(job):
     for chain in ("up:24", "up:32", "down:8", "down:24"):
-        assert job[1][chain] == ["pdmm.npz"]
+        assert job[1][chain] == [f"{KEPT}.npz"]

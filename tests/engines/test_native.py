@@ -136,19 +136,46 @@ def test_goes_on_from_a_checkpoint_of_the_plain_rounds(monkeypatch, tmp_path):
 
 
 def test_the_plain_rounds_run_where_numba_fails(monkeypatch, caplog):
-    from edgewise.engines.native import kernels, rounds
+    from edgewise.engines.native import program
 
     def fail(*args):
         raise RuntimeError("cannot cache function: no locator available")
 
-    rounds.worker.cache_clear()
-    monkeypatch.setattr(kernels, "worker", fail)
+    monkeypatch.setattr(program, "work", fail)
     options = {"rounds": 46, "record_every": 23, "reference": False}
     found = ew.solve(problem_of(), ew.Graph.ring(7), "saga-pd", **options)
-    assert "no locator available" in caplog.text
+    assert caplog.text.count("no locator available") == 1
     monkeypatch.setenv("EDGEWISE_NATIVE", "0")
     plain = ew.solve(problem_of(), ew.Graph.ring(7), "saga-pd", **options)
     assert np.array_equal(found.X, plain.X)
+
+
+def test_without_a_helper_the_leader_does_it_all(monkeypatch):
+    from edgewise.engines.native import rounds
+
+    problem, graph, options = problem_of(900), ew.Graph.ring(7), {"rounds": 60, "reference": False}
+    found = []
+    for spare in (0, 1, 5):  # more threads than cores, too
+        monkeypatch.setattr(rounds, "SPARE_CORES", rounds.Cores(spare))
+        found.append(ew.solve(problem, graph, ew.PrimalDual(ew.SVRG(first=3)), **options).X)
+        assert rounds.SPARE_CORES.free == spare  # all given back
+    assert np.array_equal(found[0], found[1])
+    assert np.array_equal(found[0], found[2])
+
+
+def test_full_passes_of_more_pieces_than_a_job_takes(monkeypatch):
+    """Nodes of many pieces, in several jobs."""
+    rng = np.random.default_rng(0)
+    X, counts = rng.standard_normal((1500, 260)) / 16, [600, 33, 500, 1, 300, 65, 1]
+    shards = list(
+        zip(
+            np.split(X, np.cumsum(counts)[:-1]),
+            np.split(np.sign(X[:, 0]), np.cumsum(counts)[:-1]),
+            strict=True,
+        )
+    )
+    method = ew.PrimalDual(ew.SVRG(first=4, longest=9))
+    alike(*both(monkeypatch, ew.Problem(shards, ew.Logistic()), ew.Graph.ring(7), method))
 
 
 def test_what_it_leaves_to_the_plain_rounds():

@@ -1,5 +1,5 @@
 """Runs that stop and go on: test_mpi_resume.py starts it with a folder, how many ranks there are
-(0: no MPI), and which chains go on to which round."""
+(0: no MPI), the methods, and which chains go on to which round."""
 
 import sys
 from pathlib import Path
@@ -19,16 +19,16 @@ METHODS = {
 }
 
 
-def main(folder, ranks, chains):
+def main(folder, ranks, names, chains):
     engine = ew.MPI(partition="metis" if ranks == 3 else "contiguous") if ranks else None
     problem = build(GRID, penalty=MIXED)
     for chain, rounds in chains:
-        for name, method in METHODS.items():
+        for name in names:
             path = None if chain == "whole" else folder / chain / f"{name}.npz"
             result = ew.solve(
                 problem,
                 GRID,
-                method,
+                METHODS[name],
                 rounds=rounds,
                 record_every=4,
                 reference=False,
@@ -41,5 +41,6 @@ def main(folder, ranks, chains):
 
 
 if __name__ == "__main__":
-    told = [stage.split(":") for stage in sys.argv[3:]]
-    main(Path(sys.argv[1]), int(sys.argv[2]), [(chain, int(rounds)) for chain, rounds in told])
+    told = [stage.split(":") for stage in sys.argv[4:]]
+    stages = [(chain, int(rounds)) for chain, rounds in told]
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3].split(","), stages)

@@ -49,7 +49,9 @@ def report(o: ReportOptions) -> None:
     others = [run for run in saved if run.config["command"] not in ("solve", "trace")]
     solves = [run for run in saved if run not in others]
     if not solves:
-        raise InputError("no runs of `edgewise solve` or peers are given: name folders, as out/*")
+        raise InputError(
+            "no runs of `edgewise solve` or peers are given: name their folders, as out/*"
+        )
     for column in (o.x, o.y):
         require_known(solves, column)
     rows = [summarise(run) for run in solves]

@@ -43,6 +43,7 @@ def held(lines):
         yield
 
 
+@pytest.mark.exhaustive  # test_peer_processes.py has a peer that is stopped
 @pytest.mark.parametrize("seconds", BLACK_HOLES)
 def test_tolerant_peers_go_on_around_a_black_hole_and_come_to_the_optimum(seconds, tmp_path):
     fit = {"mode": "tolerant", "patience": 0.1, "tol": 1e-7, "rounds": 10**8}

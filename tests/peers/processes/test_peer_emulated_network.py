@@ -80,6 +80,7 @@ def test_strict_peers_come_to_the_simulators_models(tmp_path):
     np.testing.assert_allclose(models, simulated(penalised(), GRAPH, rounds), rtol=0, atol=1e-10)
 
 
+@pytest.mark.exhaustive  # strict ones show that messages come through
 def test_tolerant_peers_come_to_the_optimum(tmp_path):
     fit = {"mode": "tolerant", "patience": 0.05, "tol": 1e-6, "rounds": 10**6}
     models, rounds = models_after(tmp_path / "mesh", **fit)

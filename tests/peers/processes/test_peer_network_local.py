@@ -56,6 +56,7 @@ def until_all_have_a_checkpoint(process):
         time.sleep(0.05)
 
 
+@pytest.mark.quick_if(lambda number: number == signal.SIGTERM)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_all_peers_stop_in_order(local, number):
     """A signal to `local` alone: the peers must not depend on a terminal that tells them too."""

@@ -46,6 +46,7 @@ def inside_a_loop(work):
         loop.close()
 
 
+@pytest.mark.quick_if(lambda call: call is plainly)
 @pytest.mark.parametrize("call", [plainly, inside_a_loop])
 def test_one_from_python_and_one_from_the_command_line(tmp_path, problem, call):
     rows = []

@@ -6,7 +6,6 @@ kernel to be launched. These rounds make one. They are an optional copy of what
 and every machine without Numba or such a GPU, runs that. Set EDGEWISE_NATIVE=0 to have it so.
 """
 
-import logging
 import os
 import re
 from importlib.util import find_spec
@@ -16,16 +15,10 @@ import jax
 import numpy as np
 
 from edgewise.backend.declared import declared
+from edgewise.engines.native.formulas import ESTIMATORS, LOSSES
 from edgewise.engines.native.soft_threshold import thresholds_softly
 from edgewise.engines.simulator import Simulator
-from edgewise.errors import EdgewiseError
 from edgewise.graph.graph import Graph
-
-# what a class must declare (`backend.declared`) for compiled rounds to be its formula
-ESTIMATORS = ("saga", "svrg", "plain-svrg")
-LOSSES = ("logistic", "squared", "huber", "smoothed-hinge")
-
-log = logging.getLogger(__name__)
 
 LEAST_COLUMNS = 256  # a call costs a few microseconds: below this XLA's own program is as fast
 MOST_NUMBERS = 1 << 31  # of the data: a kernel's offsets have 32 bits
@@ -40,19 +33,9 @@ def simulator(problem: Any, graph: Graph, method: Any, seed: int, dtype: Any) ->
         return GpuSimulator(problem, graph, method, seed, dtype)
     if not fits(problem, method):
         return Simulator(problem, graph, method, seed, dtype)
-    try:
-        from edgewise.engines.native.rounds import NativeSimulator
+    from edgewise.engines.native.rounds import NativeSimulator
 
-        made = NativeSimulator(problem, graph, method, seed, dtype)
-        made.tasks()
-        return made
-    except EdgewiseError:
-        raise
-    except (
-        Exception
-    ) as error:  # Numba is too old, or for another NumPy, or has nowhere to keep things
-        log.warning("no compiled rounds, the plain ones run: %s: %s", type(error).__name__, error)
-        return Simulator(problem, graph, method, seed, dtype)
+    return NativeSimulator(problem, graph, method, seed, dtype)
 
 
 def fits_gpu(problem: Any) -> bool:

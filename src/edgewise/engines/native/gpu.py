@@ -14,8 +14,8 @@ from jax import Array, lax
 from edgewise.backend.declared import declared
 from edgewise.backend.pytree import pytree
 from edgewise.engines import simulator as simulated
-from edgewise.engines.native import ESTIMATORS
 from edgewise.engines.native import gpu_kernels as kernels
+from edgewise.engines.native.formulas import ESTIMATORS
 from edgewise.engines.native.soft_threshold import threshold_and_shrink, thresholds_softly
 from edgewise.engines.simulator import Simulator
 from edgewise.engines.wires import DirectWires

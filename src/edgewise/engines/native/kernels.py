@@ -5,273 +5,252 @@ nearest caches, is brought through a whole round: pulls from the neighbours, gra
 The formulas are those of `methods.primal_dual`, which the tests hold them to.
 
 Arrays of the state have the shape (panels, nodes or edges, COLUMNS), so that a panel is read as it
-lies: it was a seventh faster than rows of all columns. Beyond the last column they hold zeros.
-
-Arguments of a call: 0 the worker's address, 1 the rows of data, 2 which are picked (v, b), 3 X; of
-a round also 4 slopes (v, b), 5 numbers of each node (v, 8), 6 where its edges begin, 7 their far
-ends, 8 rho, 9 the mean gradient; 10 S and 11 R, or 10 the messages and 11 the same edges the other
-way; 12 what will be picked next (v, b); then, where slopes are remembered, 13 new ones (v, b) and
-14 their table, or where iterates are summed, 13 their sum. What belongs to the state is changed in
-place. The last result is margins (panels, v, b), of a round those of the next one: so rows come
+lies: it was a seventh faster than rows of all columns. Beyond the last column they hold zeros. They
+are changed in place. A round also works out the margins of the next one's samples: so rows come
 from memory while other columns are worked on.
 """
 
 # mypy: ignore-errors
 # (Numba has types of its own.)
-from typing import Any
+from typing import Any, NamedTuple
 
-from numba import carray, cfunc, float32, float64, int32, int64, njit
+from numba import njit
 
-from edgewise.engines.native import pool
-from edgewise.engines.native.lanes import (
+from edgewise.engines.native.vectors import (
     WIDTH,
+    address,
+    bytes_each,
     clip,
-    every,
-    get,
-    get_first,
-    lanes32,
-    lanes64,
-    put,
-    size,
-    total,
+    filled,
+    keep_apart,
+    load,
+    load_first,
+    prefetch,
+    store,
+    sum_of,
+    unowned,
+    vector_like,
     widened,
 )
-from edgewise.engines.native.pool import at, operand, word
 
 COLUMNS = 4 * WIDTH  # 51 kB of 50 nodes
 LINE = 64  # bytes of a cache line
 AHEAD = 3  # nodes; what memory takes to answer
-MARGINS, NODE_ROUND, EDGE_ROUND = 0, 1, 2
 FAST = {"contract", "nsz"}
+# columns of a node's numbers; GAIN is what the edge form has 1 / eta in
+PART, GAMMA, DEGREE, RIDGE, THRESHOLD, SHRINK, GAIN, KEPT, NUMBERS = range(9)
+
+
+class State(NamedTuple):
+    """In panels; empty where a method or an estimator has no such thing."""
+
+    X: Any
+    mean: Any  # gradient remembered
+    S: Any  # node form
+    R: Any
+    sent: Any  # edge form: (panels, edges, COLUMNS)
+    total: Any  # sum of an epoch's iterates
+    start: Any  # an epoch's first iterate
+    last: Any  # the iterate before
+
+
+class Edges(NamedTuple):
+    """Directed, in the order of their owners."""
+
+    begin: Any  # (v + 1,) a node's first
+    other: Any  # (e,) the far end
+    reverse: Any  # (e,) the same edge the other way
+    rho: Any  # (e,)
+
+
+class Drawn(NamedTuple):
+    """The samples of a round, b of each node in turn."""
+
+    at: Any  # (v b,) which rows
+    coming: Any  # (v b,) those of the next round
+    slopes: Any  # (v b,) of the gradient, times the samples' shares
+    margins: Any  # (panels, v b) of the next round's, to be worked out
 
 
 @njit(forceinline=True)
-def features(frame):
-    return word(operand(frame, 1)[1] + 8)
+def unowned_state(s):
+    nodes = unowned(s.X), unowned(s.mean), unowned(s.S), unowned(s.R)
+    return State(*nodes, unowned(s.sent), unowned(s.total), unowned(s.start), unowned(s.last))
 
 
 @njit(forceinline=True)
-def panel(frame, argument, k, like):
-    """The address of the k-th panel of an argument, and how many rows it has."""
-    begin, shape = operand(frame, argument)
-    return begin + size(like) * k * word(shape + 8) * COLUMNS, word(shape + 8)
+def unowned_edges(e):
+    return Edges(unowned(e.begin), unowned(e.other), unowned(e.reverse), unowned(e.rho))
+
+
+@njit(forceinline=True)
+def unowned_draw(d):
+    return Drawn(unowned(d.at), unowned(d.coming), unowned(d.slopes), unowned(d.margins))
+
+
+@njit(forceinline=True)
+def panel(a, k):
+    """The address of a panel."""
+    return address(a) + a.itemsize * k * a.shape[1] * COLUMNS
 
 
 @njit(fastmath=FAST, forceinline=True)
-def row_from(rows, row, c, n, like, row_like):
+def row_from(rows, row, c, like, row_like):
     """A row's features from column c on, zeros beyond its end."""
-    begin = rows + size(row_like) * (row * n + c)
+    n = rows.shape[1]
+    begin = address(rows) + bytes_each(row_like) * (row * n + c)
     if c + WIDTH <= n:
-        return widened(get(begin, row_like), like)
-    return widened(get_first(begin, n - c, row_like), like)
+        return widened(load(begin, row_like), like)
+    return widened(load_first(begin, n - c, row_like), like)
 
 
 @njit(fastmath=FAST, forceinline=True)
-def margin(rows, row, x, lo, n, like, row_like):
+def margin(rows, row, x, lo, like, row_like):
     """<d, x> over a panel that begins at column `lo`; x is the address of a model there."""
-    z = every(0.0, like)
-    for c in range(0, min(COLUMNS, n - lo), WIDTH):
-        z += row_from(rows, row, lo + c, n, like, row_like) * get(x + size(like) * c, like)
-    return total(z)
+    z = filled(0.0, like)
+    for c in range(0, min(COLUMNS, rows.shape[1] - lo), WIDTH):
+        z += row_from(rows, row, lo + c, like, row_like) * load(x + bytes_each(like) * c, like)
+    return sum_of(z)
 
 
 @njit(fastmath=FAST)
-def margins(frame, k, like, row_like):
-    rows, (picked, sizes), (x, V) = (
-        operand(frame, 1)[0],
-        operand(frame, 2),
-        panel(frame, 3, k, like),
-    )
-    n, batch = features(frame), word(sizes + 8)
-    out = margins_of(frame, k)
-    for q in range(V * batch):
-        x_i = x + size(like) * (q // batch) * COLUMNS
-        out[q] = margin(rows, word(picked + 8 * q), x_i, k * COLUMNS, n, like, row_like)
+def margins(rows, X, at, k, out):
+    """Over the k-th panel, of the samples `at` of each node in turn."""
+    keep_apart()
+    rows, X, at, out = unowned(rows), unowned(X), unowned(at), unowned(out)
+    like, row_like = vector_like(X), vector_like(rows)
+    batch = len(at) // X.shape[1]
+    for q in range(len(at)):
+        x = panel(X, k) + bytes_each(like) * (q // batch) * COLUMNS
+        out[k, q] = margin(rows, at[q], x, k * COLUMNS, like, row_like)
 
 
-@njit(forceinline=True)
-def margins_of(frame, k):
-    """(v b,) the k-th panel's."""
-    sizes = operand(frame, 2)[1]
-    many = word(sizes) * word(sizes + 8)
-    return carray(at(pool.last_result(frame) + 8 * k * many), (many,), float64)
+@njit(fastmath=FAST)
+def journey(state, k, moves):
+    """|x - last|^2 and |x - start|^2 over the k-th panel, of every node."""
+    keep_apart()
+    if state.last.size == 0:
+        return
+    state, moves = unowned_state(state), unowned(moves)
+    like = vector_like(state.X)
+    for i in range(state.X.shape[1]):
+        moved, gained = filled(0.0, like), filled(0.0, like)
+        for c in range(0, COLUMNS, WIDTH):
+            here = bytes_each(like) * (i * COLUMNS + c)
+            x = load(panel(state.X, k) + here, like)
+            move = x - load(panel(state.last, k) + here, like)
+            gain = x - load(panel(state.start, k) + here, like)
+            moved += move * move
+            gained += gain * gain
+        moves[k, i, 0], moves[k, i, 1] = sum_of(moved), sum_of(gained)
 
 
 @njit(fastmath=FAST, forceinline=True)
-def soon(rows, row, c, n, row_like):
+def fetch_row(rows, row, c, row_like):
     """A vector of a row will be wanted."""
-    begin = rows + size(row_like) * (row * n + c)
-    for line in range(begin, begin + size(row_like) * WIDTH, LINE):
-        pool.fetch(line)
+    begin = address(rows) + bytes_each(row_like) * (row * rows.shape[1] + c)
+    for line in range(begin, begin + bytes_each(row_like) * WIDTH, LINE):
+        prefetch(line)
 
 
 @njit(fastmath=FAST, forceinline=True)
-def sampled(rows, picked, slopes, own, c, n, like, row_like):
-    """sum_q slope_q d_q over a node's `own` samples, from column c on."""
-    moved = every(0.0, like)
-    for q in range(own[0], own[1]):
-        moved += every(slopes[q], like) * row_from(rows, picked[q], c, n, like, row_like)
+def sampled(rows, drawn, first, last, c, like, row_like):
+    """sum_q slope_q d_q over a node's samples, from column c on."""
+    moved = filled(0.0, like)
+    for q in range(first, last):
+        moved += filled(drawn.slopes[q], like) * row_from(rows, drawn.at[q], c, like, row_like)
     return moved
 
 
-@njit(forceinline=True)
-def samples(frame):
-    """The rows of data, which are picked, and their slopes; and how many a node picks."""
-    sizes = operand(frame, 2)[1]
-    batch = word(sizes + 8)
-    picked = carray(at(operand(frame, 2)[0]), (word(sizes) * batch,), int64)
-    slopes = carray(at(operand(frame, 4)[0]), (word(sizes) * batch,), float64)
-    return operand(frame, 1)[0], picked, slopes, batch
-
-
-@njit(forceinline=True)
-def summed(frame, k, like):
-    """The address of a panel of the sum of iterates, or 0 where there is none."""
-    return panel(frame, 13, k, like)[0] if pool.arguments(frame) == 14 else int64(0)
+@njit(fastmath=FAST, forceinline=True)
+def remember(state, k, here, x, mean, moved, numbers, i, like):
+    """What estimators keep of a round, besides slopes."""
+    if numbers[i, PART] != 0:
+        store(panel(state.mean, k) + here, mean + filled(numbers[i, PART], like) * moved)
+    if state.total.size:
+        T = panel(state.total, k) + here
+        store(T, filled(numbers[i, KEPT], like) * (load(T, like) + x))
+    if state.last.size:
+        store(panel(state.last, k) + here, x)
 
 
 @njit(fastmath=FAST)
-def node_round(frame, k, like, row_like):
-    X, V = panel(frame, 3, k, like)
-    n, lo, number = features(frame), k * COLUMNS, size(like)
-    M, S = panel(frame, 9, k, like)[0], panel(frame, 10, k, like)[0]
-    R, T = panel(frame, 11, k, like)[0], summed(frame, k, like)
-    of = carray(at(operand(frame, 5)[0]), (V, 8), float64)
-    first = carray(at(operand(frame, 6)[0]), (V + 1,), int32)
-    other = carray(at(operand(frame, 7)[0]), (first[V],), int32)
-    rho = carray(at(operand(frame, 8)[0]), (first[V],), float64)
-    rows, picked, slopes, batch = samples(frame)
-    scratch = pool.allocate(number * V * COLUMNS + LINE)
-    old = (scratch + LINE - 1) // LINE * LINE  # else every vector would straddle two lines
+def node_round(rows, state, edges, numbers, drawn, k, scratch):
+    """scratch (v COLUMNS,): this thread's."""
+    keep_apart()
+    rows, state, edges = unowned(rows), unowned_state(state), unowned_edges(edges)
+    numbers, drawn, scratch = unowned(numbers), unowned_draw(drawn), unowned(scratch)
+    like, row_like = vector_like(state.X), vector_like(rows)
+    V, n, lo, number = state.X.shape[1], rows.shape[1], k * COLUMNS, bytes_each(like)
+    batch, begin, other, rho = len(drawn.at) // V, edges.begin, edges.other, edges.rho
+    X, M, S, R = panel(state.X, k), panel(state.mean, k), panel(state.S, k), panel(state.R, k)
+    old = address(scratch)
     for c in range(0, V * COLUMNS, WIDTH):
-        put(old + number * c, get(X + number * c, like))
-    coming, ahead = carray(at(operand(frame, 12)[0]), (V * batch,), int64), margins_of(frame, k)
+        store(old + number * c, load(X + number * c, like))
     for i in range(V):
         later = min(i + AHEAD, V - 1)
-        part, gamma, degree = every(of[i, 0], like), every(of[i, 1], like), every(of[i, 2], like)
-        ridge, threshold = every(of[i, 3], like), every(of[i, 4], like)
-        shrink, gain, kept = every(of[i, 5], like), every(of[i, 6], like), every(of[i, 7], like)
-        own = (batch * i, batch * (i + 1))
+        gamma, degree = filled(numbers[i, GAMMA], like), filled(numbers[i, DEGREE], like)
+        ridge, gain = filled(numbers[i, RIDGE], like), filled(numbers[i, GAIN], like)
+        threshold, shrink = filled(numbers[i, THRESHOLD], like), filled(numbers[i, SHRINK], like)
         for c in range(0, min(COLUMNS, n - lo), WIDTH):
             for q in range(batch * later, batch * (later + 1)):
-                soon(rows, coming[q], lo + c, n, row_like)
+                fetch_row(rows, drawn.coming[q], lo + c, row_like)
             here = number * (i * COLUMNS + c)
-            x, mean = get(old + here, like), get(M + here, like)
-            pull = every(0.0, like)
-            for e in range(first[i], first[i + 1]):
-                theirs = get(old + number * (other[e] * COLUMNS + c), like)
-                pull += every(rho[e], like) * (theirs - x)
-            moved = sampled(rows, picked, slopes, own, lo + c, n, like, row_like)
-            s = get(S + here, like) + gain * pull
-            put(S + here, s)
-            u = s + get(R + here, like)
+            x, mean = load(old + here, like), load(M + here, like)
+            pull = filled(0.0, like)
+            for e in range(begin[i], begin[i + 1]):
+                theirs = load(old + number * (other[e] * COLUMNS + c), like)
+                pull += filled(rho[e], like) * (theirs - x)
+            moved = sampled(rows, drawn, batch * i, batch * (i + 1), lo + c, like, row_like)
+            s = load(S + here, like) + gain * pull
+            store(S + here, s)
+            u = s + load(R + here, like)
             y = x + gamma * (u - moved - mean - ridge * x)
             new = (y - clip(y, threshold)) * shrink
-            put(R + here, degree * (new - x) - u)
-            put(X + here, new)
-            if of[i, 0] != 0:
-                put(M + here, mean + part * moved)
-            if T != 0:
-                put(T + here, kept * (get(T + here, like) + x))
+            store(R + here, degree * (new - x) - u)
+            store(X + here, new)
+            remember(state, k, here, x, mean, moved, numbers, i, like)
         for q in range(batch * i, batch * (i + 1)):
             x_i = X + number * i * COLUMNS
-            ahead[q] = margin(rows, coming[q], x_i, lo, n, like, row_like)
-    pool.free(scratch)
+            drawn.margins[k, q] = margin(rows, drawn.coming[q], x_i, lo, like, row_like)
 
 
 @njit(fastmath=FAST)
-def edge_round(frame, k, like, row_like):
-    X, V = panel(frame, 3, k, like)
-    n, lo, number = features(frame), k * COLUMNS, size(like)
-    M, sent = panel(frame, 9, k, like)[0], panel(frame, 10, k, like)[0]
-    T = summed(frame, k, like)
-    of = carray(at(operand(frame, 5)[0]), (V, 8), float64)
-    first = carray(at(operand(frame, 6)[0]), (V + 1,), int32)
-    reverse = carray(at(operand(frame, 11)[0]), (first[V],), int32)
-    other = carray(at(operand(frame, 7)[0]), (first[V],), int32)
-    rho = carray(at(operand(frame, 8)[0]), (first[V],), float64)
-    rows, picked, slopes, batch = samples(frame)
+def edge_round(rows, state, edges, numbers, drawn, k):
+    keep_apart()
+    rows, state, edges = unowned(rows), unowned_state(state), unowned_edges(edges)
+    numbers, drawn = unowned(numbers), unowned_draw(drawn)
+    like, row_like = vector_like(state.X), vector_like(rows)
+    V, n, lo, number = state.X.shape[1], rows.shape[1], k * COLUMNS, bytes_each(like)
+    batch, begin, other, rho = len(drawn.at) // V, edges.begin, edges.other, edges.rho
+    X, M, sent, reverse = (
+        panel(state.X, k),
+        panel(state.mean, k),
+        panel(state.sent, k),
+        edges.reverse,
+    )
     for c in range(0, min(COLUMNS, n - lo), WIDTH):
         for i in range(V):
-            part, gamma, rate = every(of[i, 0], like), every(of[i, 1], like), every(of[i, 6], like)
-            ridge, threshold = every(of[i, 3], like), every(of[i, 4], like)
+            gamma, rate = filled(numbers[i, GAMMA], like), filled(numbers[i, GAIN], like)
+            ridge, threshold = filled(numbers[i, RIDGE], like), filled(numbers[i, THRESHOLD], like)
             here = number * (i * COLUMNS + c)
-            x, mean = get(X + here, like), get(M + here, like)
-            heard = every(0.0, like)
-            for e in range(first[i], first[i + 1]):
-                heard += get(sent + number * (reverse[e] * COLUMNS + c), like)
-            own = (batch * i, batch * (i + 1))
-            moved = sampled(rows, picked, slopes, own, lo + c, n, like, row_like)
+            x, mean = load(X + here, like), load(M + here, like)
+            heard = filled(0.0, like)
+            for e in range(begin[i], begin[i + 1]):
+                heard += load(sent + number * (reverse[e] * COLUMNS + c), like)
+            moved = sampled(rows, drawn, batch * i, batch * (i + 1), lo + c, like, row_like)
             y = gamma * (x * rate - moved - mean - ridge * x + heard)
-            put(X + here, (y - clip(y, threshold)) * every(of[i, 5], like))
-            if of[i, 0] != 0:
-                put(M + here, mean + part * moved)
-            if T != 0:
-                put(T + here, every(of[i, 7], like) * (get(T + here, like) + x))
+            store(X + here, (y - clip(y, threshold)) * filled(numbers[i, SHRINK], like))
+            remember(state, k, here, x, mean, moved, numbers, i, like)
         for i in range(V):
-            x = get(X + number * (i * COLUMNS + c), like)
-            for e in range(first[i], first[i + 1]):
+            x = load(X + number * (i * COLUMNS + c), like)
+            for e in range(begin[i], begin[i + 1]):
                 back = reverse[e]
                 if e < back:  # both ways at once: each needs what the other was
                     mine = sent + number * (e * COLUMNS + c)
                     theirs = sent + number * (back * COLUMNS + c)
-                    m, t, twice = get(mine, like), get(theirs, like), every(2 * rho[e], like)
-                    put(mine, twice * x - t)
-                    far = get(X + number * (other[e] * COLUMNS + c), like)
-                    put(theirs, twice * far - m)
-    coming, ahead = carray(at(operand(frame, 12)[0]), (V * batch,), int64), margins_of(frame, k)
-    for q in range(V * batch):
-        x_i = X + number * (q // batch) * COLUMNS
-        ahead[q] = margin(rows, coming[q], x_i, lo, n, like, row_like)
-
-
-def worker(kind: int, bits: int, row_bits: int) -> Any:
-    """The C function that works at a job, for one kind of call and one pair of precisions."""
-
-    @cfunc("int64(int64)", cache=True)
-    def work(job):
-        helping = job & 1
-        job -= helping
-        frame = word(job + pool.FRAME)  # gone, unless there is a piece left to take
-        like = lanes64() if bits == 64 else lanes32()
-        row_like = lanes64() if row_bits == 64 else lanes32()
-        k = pool.take(job, helping)
-        while k >= 0:
-            if kind == MARGINS:
-                margins(frame, k, like, row_like)
-            elif kind == NODE_ROUND:
-                node_round(frame, k, like, row_like)
-            else:
-                edge_round(frame, k, like, row_like)
-            if kind != MARGINS and k == 0 and pool.arguments(frame) > 14:
-                remember(frame, float64(0) if bits == 64 else float32(0))
-            pool.add(job + pool.DONE, 1)
-            k = pool.take(job, helping)
-        if helping:
-            pool.leave(job)
-        return 0
-
-    return work
-
-
-@njit
-def remember(frame, like):
-    """New slopes into the table."""
-    sizes = operand(frame, 2)[1]
-    picked, slopes, table = operand(frame, 2)[0], operand(frame, 13)[0], operand(frame, 14)[0]
-    for q in range(word(sizes) * word(sizes + 8)):
-        put(table + size(like) * word(picked + 8 * q), get(slopes + size(like) * q, like))
-
-
-@cfunc("int64(int64)", cache=True)
-def handle(frame):
-    """What XLA calls: offers the pieces to its other threads, and works at them itself."""
-    if pool.only_asked(frame):
-        return 0
-    work, panels = word(operand(frame, 0)[0]), word(operand(frame, 3)[1])
-    job = pool.share(frame, panels, work)
-    pool.call(work, job)
-    while pool.latest(job + pool.DONE) < panels:
-        pass
-    pool.leave(job)
-    return 0
+                    m, t, twice = load(mine, like), load(theirs, like), filled(2 * rho[e], like)
+                    store(mine, twice * x - t)
+                    far = load(X + number * (other[e] * COLUMNS + c), like)
+                    store(theirs, twice * far - m)
+    margins(rows, state.X, drawn.coming, k, drawn.margins)

@@ -1,166 +1,159 @@
-"""The compiled rounds, in place of the simulator's own."""
+"""The compiled rounds, in place of the simulator's own: NumPy's arrays, and threads of our own.
 
-from collections.abc import Callable
-from functools import cache
+XLA draws the samples, so that there is one copy of that, and is not called again until all rounds
+of a stretch are over.
+"""
+
+import contextlib
+import logging
+import os
+import threading
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import Array, lax
-from jax.experimental.layout import Layout, with_layout_constraint
+import numpy as np
+from jax import Array
 
-from edgewise.backend.pytree import pytree
-from edgewise.engines.native import kernels
-from edgewise.engines.native.soft_threshold import threshold_and_shrink
+from edgewise.backend.programs import compiled
+from edgewise.engines.native import panels, program
+from edgewise.engines.native.estimators import SAGA
+from edgewise.engines.native.kernels import COLUMNS, State
+from edgewise.engines.native.panels import Numbers
+from edgewise.engines.native.work_sharing import STOP, WORDS
 from edgewise.engines.simulator import Simulator
-from edgewise.engines.wires import DirectWires
 from edgewise.problem.block import Block
-from edgewise.problem.rows import Dense
 
-TARGET = "edgewise_round"
-
-
-@cache
-def register() -> None:
-    jax.ffi.register_ffi_target(TARGET, jax.ffi.pycapsule(kernels.handle.ctypes), platform="cpu")
+log = logging.getLogger(__name__)
 
 
-@cache
-def worker(kind: int, bits: int, row_bits: int) -> Any:
-    return kernels.worker(kind, bits, row_bits)
+def picks(p: Block, noise: Array) -> tuple[Array, Array, Array]:
+    """(steps, v b) samples, (v b,) their shares and (v,) how many they are, as every round has."""
+    at = jax.vmap(lambda random_bits: p.pick(random_bits).at)(noise[:, 0])
+    one = p.pick(noise[0, 0])
+    return at.reshape(len(at), -1), one.share.reshape(-1), one.batch
 
 
-@pytree("tile")
-class Known(Dense):
-    """Rows whose margins, of those picked, have been worked out already."""
+class Cores:
+    """Lent to helpers: with many runs at once there are no more threads than these and the runs."""
 
-    values: Any
-    tile: int
-    margins: Any  # (v, b)
+    def __init__(self, many: int) -> None:
+        self.free = many
+        self.lock = threading.Lock()
 
-    def dot(self, taken: Array, W: Array) -> Array:
-        return self.margins
-
-
-def panels(rows: Array) -> Array:
-    """(k, n) -> (panels, k, COLUMNS), filled up with zeros."""
-    many = -(-rows.shape[1] // kernels.COLUMNS)
-    wide = jnp.pad(rows, ((0, 0), (0, many * kernels.COLUMNS - rows.shape[1])))
-    made = wide.reshape(len(rows), many, kernels.COLUMNS).swapaxes(0, 1)
-    # otherwise XLA would leave it as it lay, and turn it round before every call
-    return with_layout_constraint(made, Layout((0, 1, 2)))
+    @contextlib.contextmanager
+    def borrowed(self, wanted: int) -> Iterator[int]:
+        with self.lock:
+            got = max(0, min(self.free, wanted))
+            self.free -= got
+        try:
+            yield got
+        finally:
+            with self.lock:
+                self.free += got
 
 
-def from_panels(a: Array, n: int) -> Array:
-    return a.swapaxes(0, 1).reshape(a.shape[1], -1)[:, :n]
+def usable_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
-class InPanels(Block):
-    """A block whose models, and mean gradients, come in panels."""
-
-    def refresh(self, table: Any, mean: Array, X: Any, due: Array) -> tuple[Any, Array]:
-        n = self.rows.values.shape[1]
-
-        def again(state: Any) -> Any:
-            left, (table, mean) = state
-
-            def in_rows(a: Array) -> Array:
-                if a.ndim < 3:
-                    return a
-                # `left` changes in this loop: what did not would be computed before it, always
-                return from_panels(jnp.where(left[:, None], a, 0), n)
-
-            models = X(in_rows) if callable(X) else in_rows(X)
-            table, rows = Block(*self).refresh(table, from_panels(mean, n), models, left)
-            return jnp.zeros_like(left), (table, panels(rows))
-
-        # a branch, as a loop: what it carries is then changed in place
-        start = due, (table, mean)
-        made: tuple[Any, Array] = lax.while_loop(lambda state: state[0].any(), again, start)[1]
-        return made
+SPARE_CORES = Cores(usable_cores() - 1)  # besides the one that leads
 
 
-def in_form(state: Any, form: Callable[[Array], Array], names: tuple[str, ...]) -> Any:
-    """The state with the arrays that rounds change in another form."""
-    memory = state.memory._replace(mean=form(state.memory.mean))
-    if hasattr(memory.extra, "total"):
-        memory = memory._replace(extra=memory.extra._replace(total=form(memory.extra.total)))
-    changed = {name: form(getattr(state, name)) for name in names}
-    return state._replace(memory=memory, **changed)
-
-
-def run_rounds(
-    method: Any, network: DirectWires, p: Block, carry: Any, noise: Array, tasks: Array, unroll: int
-) -> Any:
-    """As `simulated.run_rounds`; tasks (2,): workers for margins and for rounds, which work out
-    the next round's margins as they go."""
-    (state, (sent,)), node_form, rows = carry, method.form == "node", p.rows
-    n = state.X.shape[1]
-    picked = jax.vmap(lambda random_bits: p.pick(random_bits).at)(noise[:, 0])  # (steps, v, b)
-    first = jnp.searchsorted(p.links.owner, jnp.arange(len(p.ids) + 1)).astype(jnp.int32)
-    rho = p.links.rho.astype(jnp.float64)
-    gamma = 1 / (1 / method.eta + p.links.total)
-    threshold, shrink = threshold_and_shrink(p.penalty.members[0], gamma)
-
-    def body(carry: Any, now: tuple[Array, Array]) -> tuple[Any, None]:
-        (state, sent, margins), (random_bits, coming) = carry, now
-        here = InPanels(*p)._replace(rows=Known(rows.values, rows.tile, margins))
-        models = from_panels(state.X, n) if method.gradient.looks_at_models else state.X
-        draw, memory = method.gradient.draw_unsummed(here, models, state.memory, random_bits[0])
-        part = jnp.zeros_like(gamma) if draw.part is None else draw.part
-        kept = jnp.ones_like(gamma) if draw.over is None else ~draw.over[:, None]
-        last = state.gain if node_form else 1 / method.eta
-        ridge = jnp.broadcast_to(p.loss.ridge, gamma.shape)
-        columns = (part, gamma, p.links.total, ridge, threshold, shrink, last, kept)
-        of_node = jnp.concatenate([a.astype(jnp.float64) for a in columns], 1)
-        slopes = draw.slopes.astype(jnp.float64)
-        args: tuple[Any, ...] = (tasks[1], rows.values, draw.pick.at, state.X, slopes)
-        args += (of_node, first, network.other, rho, draw.base)
-        args += (state.S, state.R) if node_form else (sent, network.reverse)
-        args += (coming,)
-        args += () if draw.part is None else (draw.new, memory.table)
-        args += () if draw.over is None else (memory.extra.total,)
-        changed = [3, 9, 10, 11] if node_form else [3, 9, 10]
-        changed += [len(args) - 1] if len(args) > 13 else []
-        *results, margins = jax.ffi.ffi_call(
-            TARGET,
-            [*(jax.ShapeDtypeStruct(args[k].shape, args[k].dtype) for k in changed), looked],
-            input_output_aliases={k: at for at, k in enumerate(changed)},
-        )(*args)
-        new = dict(zip(changed, results, strict=True))
-        memory = memory._replace(mean=new[9], table=new.get(14, memory.table))
-        if draw.over is not None:
-            memory = memory._replace(extra=memory.extra._replace(total=new[13]))
-        margins = margins.sum(0).astype(state.X.dtype)
-        if not node_form:
-            return (state._replace(X=new[3], memory=memory), new[10], margins), None
-        state = state._replace(X=new[3], S=new[10], R=new[11], memory=memory)
-        return (state._replace(gain=jnp.minimum(2 * state.gain, 2)), (), margins), None
-
-    names = ("X", "S", "R") if node_form else ("X",)
-    state = in_form(state, panels, names)
-    looked = jax.ShapeDtypeStruct((len(state.X), *picked.shape[1:]), jnp.float64)
-    look: Any = jax.ffi.ffi_call(TARGET, looked)
-    margins = look(tasks[0], rows.values, picked[0], state.X).sum(0).astype(state.X.dtype)
-    # in node form the outbox is X again, and one of the two would be copied every round
-    carried: Any = (state, () if node_form else panels(sent), margins)
-    coming = jnp.roll(picked, -1, 0)  # of the last round nobody's
-    state, sent, _ = lax.scan(body, carried, (noise, coming))[0]
-    state = in_form(state, lambda a: from_panels(a, n), names)
-    return state, (state.X if node_form else from_panels(sent, n),)
+def run_threads(
+    rule: Any,
+    samples: Any,
+    state: State,
+    edges: Any,
+    numbers: Numbers,
+    memory: Any,
+    full: Any,
+    picked: Numbers,
+) -> None:
+    """`program.work` on this thread, and on as many more as there are cores and panels for."""
+    many, v, _ = state.X.shape
+    shared = panels.aligned((WORDS,), np.int64)
+    slopes, margins = np.zeros(picked.shape[1]), np.zeros((many, picked.shape[1]))
+    with SPARE_CORES.borrowed(many - 1) as helpers:
+        scratch = panels.aligned((1 + helpers, v * COLUMNS), state.X.dtype)
+        args: tuple[Any, ...] = (rule, samples, state, edges, numbers, memory, full)
+        args += (picked, slopes, margins, scratch, shared)
+        threads = [
+            threading.Thread(target=program.work, args=(k, *args), daemon=True)
+            for k in range(1, 1 + helpers)
+        ]
+        try:
+            with contextlib.suppress(RuntimeError):  # no more threads to be had: then without
+                for thread in threads:
+                    thread.start()
+            program.work(0, *args)
+        finally:
+            shared[STOP] = 1
+            for thread in threads:
+                if thread.ident is not None:
+                    thread.join()
 
 
 class NativeSimulator(Simulator):
-    program = staticmethod(run_rounds)
+    """Where Numba cannot compile the rounds it says so, once, and runs the plain ones."""
 
-    def arguments(self, carry: Any, first: int, steps: int) -> tuple[Any, ...]:
-        random_bits = self.random_bits(first, steps)
-        return self.method, self.network, self.block, carry, random_bits, self.tasks()
+    works: bool | None = None  # not tried yet
 
-    def tasks(self) -> Array:
-        """Addresses in this process, so never part of a program."""
-        register()
-        bits = 8 * self.dtype.itemsize, 8 * self.block.rows.values.dtype.itemsize
-        kind = kernels.NODE_ROUND if self.method.form == "node" else kernels.EDGE_ROUND
-        both = (kernels.MARGINS, kind)
-        return jnp.asarray([worker(k, *bits).address for k in both], jnp.int64)
+    def advance(self, carry: Any, first: int, rounds: int) -> tuple[Any, float]:
+        if not self.can_compile(carry):
+            return super().advance(jax.tree.map(jnp.asarray, carry), first, rounds)
+        spent, done, size = 0.0, 0, self.steps_at_once(rounds)
+        while done < rounds:
+            now = min(size, rounds - done)
+            noise = jax.block_until_ready(self.random_bits(first + done, now))
+            draw = compiled(picks, (self.block, noise), {})
+            start = time.perf_counter()
+            carry = self.run_rounds(carry, *map(np.asarray, draw(self.block, noise)))
+            spent += time.perf_counter() - start
+            done += now
+        return carry, spent
+
+    def compile_ahead(self, carry: Any, rounds: int) -> None:
+        """Compile what `advance` will run, beside whatever comes first."""
+
+        def compile_it() -> None:
+            with jax.enable_x64(True), contextlib.suppress(Exception):  # raised again by `advance`
+                self.can_compile(carry)
+                noise = self.random_bits(0, self.steps_at_once(rounds))
+                compiled(picks, (self.block, noise), {})
+
+        if rounds:
+            threading.Thread(target=compile_it).start()
+
+    def can_compile(self, carry: Any) -> bool:
+        """Tried by a run of no rounds."""
+        if self.works is None:
+            b, v = self.method.gradient.batch, self.problem.nodes
+            none = np.empty((0, v * b), np.int64)
+            try:
+                self.run_rounds(carry, none, np.zeros(v * b, self.dtype), np.ones(v, np.int64))
+                self.works = True
+            except Exception as error:  # an old Numba, or for another NumPy, or no cache folder
+                what = f"{type(error).__name__}: {error}"
+                log.warning("no compiled rounds, the plain ones run: %s", what)
+                self.works = False
+        return self.works
+
+    def run_rounds(self, carry: Any, picked: Numbers, share: Numbers, batch: Numbers) -> Any:
+        """The carry after as many rounds as there are picks."""
+        (old, (sent,)), method, p = carry, self.method, self.block
+        rule = panels.rule_of(method, p.loss)
+        state = panels.panels_of(old, sent, method.form == "edge")
+        memory = panels.memory_of(method.gradient, p, old.memory, len(state.X))
+        numbers = panels.numbers_of(method, p, old, batch, rule.estimator == SAGA)
+        run_threads(
+            *(rule, panels.samples_of(p, share, batch), state),
+            *(panels.edges_of(p, self.network), numbers, memory),
+            panels.pass_of(rule, len(state.X), self.dtype),
+            picked,
+        )
+        return panels.carry_of(old, state, memory, numbers, self.problem.size)

@@ -20,24 +20,24 @@ FLAGS = ("contract", "nsz")
 FLOATS = {32: ir.FloatType(), 64: ir.DoubleType()}
 
 
-class Lanes(types.Type):
+class Vector(types.Type):
     """WIDTH numbers of so many bits."""
 
     def __init__(self, bits):
         self.bitwidth = bits
-        super().__init__(name=f"Lanes{bits}")
+        super().__init__(name=f"edgewise.Vector{bits}")
 
 
-LANES = {bits: Lanes(bits) for bits in FLOATS}
+VECTORS = {bits: Vector(bits) for bits in FLOATS}
 
 
 def machine_type(kind):
     number = FLOATS[kind.bitwidth]
-    return ir.VectorType(number, WIDTH) if isinstance(kind, Lanes) else number
+    return ir.VectorType(number, WIDTH) if isinstance(kind, Vector) else number
 
 
-@register_model(Lanes)
-class LanesModel(models.PrimitiveModel):
+@register_model(Vector)
+class VectorModel(models.PrimitiveModel):
     def __init__(self, manager, kind):
         super().__init__(manager, kind, machine_type(kind))
 
@@ -46,11 +46,11 @@ def arithmetic(function, instruction):
     @infer_global(function)
     class Typing(AbstractTemplate):
         def generic(self, args, kws):
-            if len(args) == 2 and isinstance(args[0], Lanes) and args[0] == args[1]:
+            if len(args) == 2 and isinstance(args[0], Vector) and args[0] == args[1]:
                 return signature(args[0], *args)
             return None
 
-    @lower_builtin(function, Lanes, Lanes)
+    @lower_builtin(function, Vector, Vector)
     def lower(context, builder, signature, args):
         return getattr(builder, instruction)(*args, flags=FLAGS)
 
@@ -62,7 +62,7 @@ arithmetic(operator.mul, "fmul")
 
 
 @intrinsic
-def size(context, like):
+def bytes_each(context, like):
     """Bytes of one of its numbers."""
 
     def code(context, builder, signature, args):
@@ -72,7 +72,7 @@ def size(context, like):
 
 
 @intrinsic
-def get(context, address, like):
+def load(context, address, like):
     def code(context, builder, signature, args):
         pointer = builder.inttoptr(args[0], machine_type(like).as_pointer())
         return builder.load(pointer, align=like.bitwidth // 8)
@@ -81,8 +81,8 @@ def get(context, address, like):
 
 
 @intrinsic
-def get_first(context, address, live, like):
-    """As `get`, but zero from the `live`-th number on, and nothing is read there."""
+def load_first(context, address, live, like):
+    """As `load`, but zero from the `live`-th number on, and nothing is read there."""
 
     def code(context, builder, signature, args):
         kind, index = machine_type(like), ir.VectorType(ir.IntType(64), WIDTH)
@@ -107,7 +107,7 @@ def repeated(builder, number, kind):
 
 
 @intrinsic
-def put(context, address, value):
+def store(context, address, value):
     def code(context, builder, signature, args):
         pointer = builder.inttoptr(args[0], machine_type(value).as_pointer())
         builder.store(args[1], pointer, align=value.bitwidth // 8)
@@ -117,7 +117,7 @@ def put(context, address, value):
 
 
 @intrinsic
-def every(context, number, like):
+def filled(context, number, like):
     """The same number throughout."""
 
     def code(context, builder, signature, args):
@@ -153,13 +153,13 @@ def clip(context, value, most):
 
 
 @intrinsic
-def total(context, value):
+def sum_of(context, value):
     """The sum of a value's numbers, in 64 bits."""
 
     def code(context, builder, signature, args):
         parts = args[0]
         if value.bitwidth == 32:
-            parts = builder.fpext(parts, machine_type(LANES[64]))
+            parts = builder.fpext(parts, machine_type(VECTORS[64]))
         index, width = ir.IntType(32), WIDTH
         while width > 1:
             width //= 2
@@ -176,16 +176,62 @@ def total(context, value):
 
 
 @intrinsic
-def lanes64(context):
-    def code(context, builder, signature, args):
-        return ir.Constant(machine_type(LANES[64]), ir.Undefined)
+def vector_like(context, array):
+    """A value of the type that the array's numbers make."""
+    kind = VECTORS[array.dtype.bitwidth]
 
-    return LANES[64](), code
+    def code(context, builder, signature, args):
+        return ir.Constant(machine_type(kind), ir.Undefined)
+
+    return kind(array), code
 
 
 @intrinsic
-def lanes32(context):
-    def code(context, builder, signature, args):
-        return ir.Constant(machine_type(LANES[32]), ir.Undefined)
+def prefetch(context, address):
+    """Have what is at an address brought near, without waiting for it."""
 
-    return LANES[32](), code
+    def code(context, builder, signature, args):
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        instruction = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        how = [ir.Constant(number, k) for k in (0, 3, 1)]  # to be read, often, as data
+        builder.call(instruction, [builder.inttoptr(args[0], byte), *how])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), code
+
+
+@intrinsic
+def address(context, array):
+    """Of an array's first number. (`array.ctypes.data` would count references.)"""
+
+    def code(context, builder, signature, args):
+        data = context.make_array(array)(context, builder, args[0]).data
+        return builder.ptrtoint(data, ir.IntType(64))
+
+    return types.int64(array), code
+
+
+@intrinsic
+def unowned(context, array):
+    """The array without its reference count: else each use of it, within a loop, would count."""
+
+    def code(context, builder, signature, args):
+        made = context.make_array(array)(context, builder, args[0])
+        made.meminfo = cgutils.get_null_value(made.meminfo.type)
+        made.parent = cgutils.get_null_value(made.parent.type)
+        return made._getvalue()
+
+    return array(array), code
+
+
+@intrinsic
+def keep_apart(context):
+    """The function that says this is never inlined: within a large one LLVM made of the same loops
+    code that took twice as long."""
+
+    def code(context, builder, signature, args):
+        builder.function.attributes.add("noinline")
+        return context.get_dummy_value()
+
+    return types.void(), code

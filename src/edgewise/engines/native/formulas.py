@@ -1,0 +1,4 @@
+"""What a class must declare (`backend.declared`) for a compiled copy of its formula to be run."""
+
+ESTIMATORS = ("saga", "svrg", "plain-svrg")
+LOSSES = ("logistic", "squared", "huber", "smoothed-hinge")

@@ -1,0 +1,149 @@
+"""A carry of the simulator as the arrays that compiled rounds work on, and back."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from edgewise.backend.declared import declared
+from edgewise.engines.native.estimators import PASS_PIECES, SAGA, Memory, Pass, Rule, Samples
+from edgewise.engines.native.formulas import ESTIMATORS, LOSSES
+from edgewise.engines.native.kernels import COLUMNS, GAIN, LINE, Edges, State
+from edgewise.engines.native.soft_threshold import threshold_and_shrink
+from edgewise.engines.wires import DirectWires
+from edgewise.problem.block import Block
+
+Numbers = np.ndarray[Any, Any]
+
+
+def aligned(shape: tuple[int, ...], dtype: Any) -> Numbers:
+    """Zeros that begin with a cache line: else every vector would straddle two."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    raw = np.zeros(size + LINE, np.uint8)
+    begin = -raw.ctypes.data % LINE
+    return raw[begin : begin + size].view(dtype).reshape(shape)
+
+
+def to_panels(rows: Any) -> Numbers:
+    """(k, n) -> (panels, k, COLUMNS), filled up with zeros."""
+    rows = np.asarray(rows)
+    k, n = rows.shape
+    made = aligned((-(-n // COLUMNS), k, COLUMNS), rows.dtype)
+    for p in range(len(made)):
+        part = rows[:, p * COLUMNS : (p + 1) * COLUMNS]
+        made[p, :, : part.shape[1]] = part
+    return made
+
+
+def from_panels(a: Numbers, n: int) -> Array:
+    return jnp.asarray(a.swapaxes(0, 1).reshape(a.shape[1], -1)[:, :n])
+
+
+def rule_of(method: Any, loss: Any) -> Rule:
+    own = {"huber": "delta", "smoothed-hinge": "width"}.get(declared(loss) or "")
+    return Rule(
+        int(method.form == "edge"),
+        ESTIMATORS.index(declared(method.gradient)),
+        LOSSES.index(declared(loss)),
+        0.0 if own is None else float(getattr(loss, own)),
+        float(getattr(method.gradient, "stop", 0)),
+    )
+
+
+def samples_of(p: Block, share: Numbers, batch: Numbers) -> Samples:
+    scale = np.empty(0) if p.scale is None else p.scale
+    arrays = (p.rows.values, p.labels, scale, p.first, p.counts, share, batch)
+    return Samples(*map(np.asarray, arrays))
+
+
+def edges_of(p: Block, wires: DirectWires) -> Edges:
+    begin = np.searchsorted(np.asarray(p.links.owner), np.arange(len(p.ids) + 1))
+    rho = np.asarray(p.links.rho, np.float64)
+    return Edges(begin.astype(np.int32), np.asarray(wires.other), np.asarray(wires.reverse), rho)
+
+
+def numbers_of(method: Any, p: Block, state: Any, batch: Numbers, saga: bool) -> Numbers:
+    """(v, NUMBERS) in float64, columns as `kernels` names them."""
+    gamma = 1 / (1 / method.eta + p.links.total)
+    part = (batch / np.asarray(p.counts))[:, None] if saga else 0
+    gain = state.gain if method.form == "node" else 1 / method.eta
+    softly = threshold_and_shrink(p.penalty.members[0], gamma)
+    columns = (part, gamma, p.links.total, p.loss.ridge, *softly, gain, 1)
+    made = [np.broadcast_to(np.asarray(a, np.float64), gamma.shape) for a in columns]
+    return np.concatenate(made, 1)
+
+
+def panels_of(state: Any, sent: Any, edge_form: bool) -> State:
+    nothing = np.empty((0, len(state.X), COLUMNS), state.X.dtype)
+    epoch = state.memory.extra
+    trip = getattr(epoch, "journey", None)
+    parts = {
+        "X": state.X,
+        "mean": state.memory.mean,
+        "S": None if edge_form else state.S,
+        "R": None if edge_form else state.R,
+        "sent": sent if edge_form else None,
+        "total": getattr(epoch, "total", None),
+        "start": None if trip is None else trip.start,
+        "last": None if trip is None else trip.last,
+    }
+    return State(**{k: nothing if a is None else to_panels(a) for k, a in parts.items()})
+
+
+def memory_of(gradient: Any, p: Block, m: Any, panels: int) -> Memory:
+    """With copies of its own, but for a table that it changed before: that is changed again."""
+    v = len(p.ids)
+    counts, epoch = np.asarray(p.counts), m.extra
+    done = length = shortest = longest = np.zeros(v, np.int64)
+    path = np.zeros(v)
+    if hasattr(epoch, "total"):
+        done, length = np.array(epoch.done), np.array(epoch.length)
+        shortest = np.asarray(gradient.shortest(p))
+        longest = 2 * counts if gradient.longest is None else np.full(v, gradient.longest)
+        path = path if epoch.journey is None else np.array(epoch.journey.path, np.float64)
+    elif hasattr(epoch, "dtype"):
+        done = np.array(epoch)
+        length = 2 * counts if gradient.length is None else np.full(v, gradient.length)
+    mine = isinstance(m.table, np.ndarray) and m.table.flags.writeable
+    return Memory(
+        m.table if mine else np.array(m.table),
+        *(np.array(m.calls), done, length, shortest, longest, path, np.zeros(v, bool)),
+        np.zeros((panels, v, 2)),
+    )
+
+
+def pass_of(rule: Rule, panels: int, dtype: Any) -> Pass:
+    pieces = 0 if rule.estimator == SAGA else PASS_PIECES
+    wide = (pieces, panels * COLUMNS)
+    return Pass(np.zeros((pieces, 4), np.int64), aligned(wide, dtype), aligned(wide, dtype))
+
+
+def carry_of(old: Any, state: State, memory: Memory, numbers: Numbers, n: int) -> Any:
+    """As the simulator has it. The table stays NumPy's, to be changed in place by the next call."""
+    epoch = old.memory.extra
+    if hasattr(epoch, "total"):
+        trip = epoch.journey
+        if trip is not None:
+            start, last = from_panels(state.start, n), from_panels(state.last, n)
+            trip = trip._replace(
+                start=start, last=last, path=jnp.asarray(memory.path, trip.path.dtype)
+            )
+        done, length = jnp.asarray(memory.done), jnp.asarray(memory.length)
+        epoch = epoch._replace(
+            total=from_panels(state.total, n), done=done, length=length, journey=trip
+        )
+    elif hasattr(epoch, "dtype"):
+        epoch = jnp.asarray(memory.done)
+    X = from_panels(state.X, n)
+    kept = old.memory._replace(
+        table=memory.table,
+        mean=from_panels(state.mean, n),
+        calls=jnp.asarray(memory.calls),
+        extra=epoch,
+    )
+    if state.sent.size:
+        return old._replace(X=X, memory=kept), (from_panels(state.sent, n),)
+    gain = jnp.asarray(numbers[:, GAIN : GAIN + 1], X.dtype)
+    S, R = from_panels(state.S, n), from_panels(state.R, n)
+    return old._replace(X=X, S=S, R=R, gain=gain, memory=kept), (X,)

@@ -1,0 +1,86 @@
+"""Many compiled rounds in one call, by one thread that leads and others that help."""
+
+# mypy: ignore-errors
+# (Numba has types of its own.)
+from numba import int64, njit
+
+from edgewise.engines.native import kernels, work_sharing
+from edgewise.engines.native.estimators import add_up, draw, epochs, pass_piece, plan_pass
+from edgewise.engines.native.kernels import GAIN, Drawn
+from edgewise.engines.native.vectors import keep_apart
+
+FIRST_LOOK, ROUND, PASS = 0, 1, 2  # kinds of pieces
+
+
+@njit
+def piece(kind, rule, samples, state, edges, numbers, memory, full, drawn, scratch, k):
+    keep_apart()
+    if kind == PASS:
+        pass_piece(rule, samples, memory, full, k)
+        return
+    if kind == FIRST_LOOK:
+        kernels.margins(samples.rows, state.X, drawn.at, k, drawn.margins)
+    elif rule.edge_form:
+        kernels.edge_round(samples.rows, state, edges, numbers, drawn, k)
+    else:
+        kernels.node_round(samples.rows, state, edges, numbers, drawn, k, scratch)
+    kernels.journey(state, k, memory.moves)
+
+
+@njit
+def drawn_in(picked, slopes, margins, t):
+    return Drawn(picked[t], picked[min(t + 1, len(picked) - 1)], slopes, margins)
+
+
+@njit(nogil=True, cache=True)
+def work(
+    thread, rule, samples, state, edges, numbers, memory, full,
+    picked, slopes, margins, scratch, shared,
+):  # fmt: skip
+    """picked (rounds, v b): the samples of every round. Thread 0 leads. All threads run the same
+    function, so that it is compiled once."""
+    own, helping = scratch[thread], thread > 0
+    rounds = 0 if helping else len(picked)
+    panels, looks, i = int64(len(state.X)), 0, int64(0)
+    if helping:
+        while not work_sharing.stopped(shared):
+            k = work_sharing.take(shared, True)
+            if k < 0:
+                looks += 1
+                if looks > work_sharing.PATIENCE:
+                    work_sharing.give_way()
+                continue
+            looks, kind = 0, shared[work_sharing.KIND]
+            drawn = drawn_in(picked, slopes, margins, shared[work_sharing.ROUND])
+            piece(kind, rule, samples, state, edges, numbers, memory, full, drawn, own, k)
+            work_sharing.finish(shared)
+    # jobs of the leader: a first look at margins, then of each round full passes, where any node
+    # is due, and the round itself
+    t, kind = int64(0), int64(FIRST_LOOK)
+    while t < rounds:
+        drawn, pieces = drawn_in(picked, slopes, margins, t), panels
+        if kind == PASS:
+            pieces, i = plan_pass(rule, samples, memory, state, full, i)
+        if kind == ROUND:
+            draw(rule, samples, memory, drawn)
+        work_sharing.offer(shared, kind, t, pieces)
+        k = work_sharing.take(shared, False)
+        while k >= 0:
+            piece(kind, rule, samples, state, edges, numbers, memory, full, drawn, own, k)
+            work_sharing.finish(shared)
+            k = work_sharing.take(shared, False)
+        work_sharing.wait(shared, pieces)
+        if kind == PASS:
+            add_up(samples, state, full, pieces)
+            kind = int64(PASS if i < len(memory.due) else ROUND)
+            continue
+        if kind == ROUND:
+            t += 1
+            if not rule.edge_form:
+                for j in range(len(numbers)):
+                    numbers[j, GAIN] = min(2 * numbers[j, GAIN], 2)
+        i, kind = int64(0), int64(ROUND)
+        if t < rounds and epochs(rule, samples, memory, state, numbers):
+            kind = int64(PASS)
+    if not helping:
+        work_sharing.stop(shared)
