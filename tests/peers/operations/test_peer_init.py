@@ -147,7 +147,10 @@ def test_only_neighbours_of_leaves_learn_gradients():
     ("words", "message"),
     [
         (["--nodes", "3", "--method", "saga"], "unknown method 'saga'"),
-        (["--nodes", "3", "--method", "pmgt-saga"], "eigenvalue of the whole network"),
+        (
+            ["--nodes", "3", "--method", "pmgt-saga", "--mode", "strict"],
+            "eigenvalue of the whole network",
+        ),
         (["--nodes", "3", "--method", "nids", "--mode", "strict"], "eta 'auto' is the smallest"),
         (["--nodes", "3", "--method", "nids", "--eta", "0.1"], "never forgets"),
         (["--nodes", "3", "--set", "depth=3"], "sets nothing that saga-pd has"),
