@@ -76,14 +76,14 @@ def recording(engine, folder):
 
 def refusals(engine, folder):
     """Errors of every rank alike are ordinary ones, and leave the job as it was."""
-    stream = ew.Problem(ew.Stream(lambda node, size, rng: None, build(PAIR).shards), ew.Logistic())
+    stream = ew.Problem(ew.Stream(lambda node, size, rng: None, build(GRID).shards), ew.Logistic())
     bad = {
         "rounds": lambda: solve(engine, rounds=0),
         "X0": lambda: solve(engine, X0=np.zeros(3)),
         "faults": lambda: solve(engine, faults=ew.Faults(drop=0.1)),
         "devices": lambda: solve(engine, devices=1),
         "ranks": lambda: solve(engine, graph=PAIR),
-        "stream": lambda: ew.solve(stream, PAIR, "spd", engine=engine),
+        "stream": lambda: ew.solve(stream, GRID, "spd", engine=engine),
         "partition": lambda: solve(ew.MPI(partition=[0, 1])),
     }
     return {name: attempt(do) for name, do in bad.items()} | {"after": solve(engine).message}
