@@ -36,7 +36,7 @@ from rich.table import Table
 import edgewise as ew
 from edgewise.backend.programs import compiled
 from edgewise.engines.native import simulator
-from edgewise.engines.placement import Part, partition
+from edgewise.engines.placement import GraphPart, partition
 from edgewise.engines.rank_communicator import RankCommunicator, in_turn
 from edgewise.engines.rank_executor import RankExecutor, one_round
 from edgewise.engines.simulator import Simulator
@@ -231,7 +231,7 @@ def launch(ranks: int, folder: str) -> dict[str, Any]:
 def vectors(graph: ew.Graph, how: str, ranks: int) -> int:
     """That all ranks together send in a round, in node form."""
     home = partition(how, graph, np.full(graph.nodes, SAMPLES), ranks)
-    return sum(len(Part(graph, home, rank).vectors.leaving) for rank in range(ranks))
+    return sum(len(GraphPart(graph, home, rank).vectors.leaving) for rank in range(ranks))
 
 
 def times_table(said: dict[int, dict[str, Any]], n: int) -> Table:

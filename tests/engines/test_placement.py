@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import edgewise as ew
-from edgewise.engines.placement import Part, Placement, partition
+from edgewise.engines.placement import GraphPart, Placement, partition
 from edgewise.errors import MethodError
 
 
@@ -19,7 +19,7 @@ def spread(draw):
     ranks = draw(st.integers(1, V))
     rng = np.random.default_rng(draw(st.integers(0, 99)))
     home = rng.permutation(np.r_[np.arange(ranks), rng.integers(0, ranks, V - ranks)])
-    return graph, home, [Part(graph, home, rank) for rank in range(ranks)]
+    return graph, home, [GraphPart(graph, home, rank) for rank in range(ranks)]
 
 
 def what_it_has(part, kind):

@@ -12,7 +12,7 @@ import edgewise as ew
 from edgewise.errors import DataError, MethodError
 from edgewise.gradients import ESTIMATORS
 from edgewise.methods.catalogue import CATALOGUE, make
-from edgewise.methods.contract import ESTIMATOR_MEMBERS, MEMBERS, Defaults, require_method
+from edgewise.methods.contract import ESTIMATOR_MEMBERS, MEMBERS, MethodDefaults, require_method
 from edgewise.methods.knowledge import neighbourhood, whole_network
 from edgewise.problem.smoothness import ReportedSmoothness
 
@@ -135,7 +135,7 @@ def test_a_method_that_lacks_a_member_is_refused_by_its_name(member):
 
 def test_a_phase_that_is_not_there_is_named():
     @dataclass(frozen=True)
-    class Forgetful(Defaults):
+    class Forgetful(MethodDefaults):
         gradient = None
         eta: float = 0.1
         hears = ("mixing",)

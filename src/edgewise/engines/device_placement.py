@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from jax import Array, lax
 
 from edgewise.backend.pytree import pytree
-from edgewise.engines.placement import Crossing, Part, contiguous
+from edgewise.engines.placement import Crossing, GraphPart, contiguous
 from edgewise.engines.wires import DirectWires, far_ends_by_slot
 from edgewise.graph.graph import Graph
 from edgewise.problem.block import Block, Links
@@ -72,7 +72,7 @@ class DevicePlacement:
     def __init__(self, graph: Graph, counts: np.ndarray, devices: int) -> None:
         self.devices, self.range = devices, range(devices)
         home = contiguous(graph.nodes, devices)
-        parts = [Part(graph, home, k) for k in self.range]
+        parts = [GraphPart(graph, home, k) for k in self.range]
         self.sizes = np.array([len(part.nodes) for part in parts])
         self.cuts = np.r_[0, np.cumsum(self.sizes)]
         self.v = int(self.sizes.max())

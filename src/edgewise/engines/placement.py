@@ -45,7 +45,7 @@ class Crossing(NamedTuple):
         return dict(zip(self.receive, np.cumsum(sizes).tolist(), strict=False))
 
 
-class Part:
+class GraphPart:
     """The nodes that one device or rank has, their directed edges, and what crosses over."""
 
     def __init__(self, graph: Graph, home: np.ndarray, part: int) -> None:
@@ -70,8 +70,8 @@ class Placement:
         """The nodes of each part."""
         return [np.flatnonzero(self.home == part) for part in range(int(self.home.max()) + 1)]
 
-    def part(self, k: int) -> Part:
-        return Part(self.graph, self.home, k)
+    def part(self, k: int) -> GraphPart:
+        return GraphPart(self.graph, self.home, k)
 
 
 def crossing(

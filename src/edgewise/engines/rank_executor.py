@@ -11,7 +11,7 @@ from jax import Array
 
 from edgewise.backend.programs import compiled
 from edgewise.engines.layout import OneDevice
-from edgewise.engines.placement import Part
+from edgewise.engines.placement import GraphPart
 from edgewise.engines.rank_communicator import RankCommunicator, RankExchange
 from edgewise.engines.simulator import Simulator, outbox_of, view_models
 from edgewise.engines.wires import RankWires, far_ends_by_slot, links_of, slots_of
@@ -48,7 +48,7 @@ def leaving(method: Method, wires: RankWires, outbox: Any) -> tuple[Array, ...]:
 class RankLayout(OneDevice):
     """The nodes of one rank; `problem` has these alone."""
 
-    def __init__(self, problem: Any, graph: Graph, dtype: Any, part: Part) -> None:
+    def __init__(self, problem: Any, graph: Graph, dtype: Any, part: GraphPart) -> None:
         super().__init__(problem, graph, dtype)
         self.part = part
 
@@ -75,7 +75,7 @@ class RankLayout(OneDevice):
         return jnp.asarray(a[self.part.edges], self.dtype)
 
 
-def rank_wires(part: Part) -> RankWires:
+def rank_wires(part: GraphPart) -> RankWires:
     other, reverse = (c.places(c.in_turn()) for c in (part.vectors, part.messages))
     slots = slots_of(part.owner, len(part.nodes))
     neighbours = None if slots is None else far_ends_by_slot(slots, other)

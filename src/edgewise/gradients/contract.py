@@ -1,7 +1,7 @@
 """What a gradient estimator is: a part that a method is composed with.
 
-`Estimator` says what methods and engines use, and mypy holds every estimator to it. `Defaults`
-has those answers that most give: inherit it, and say what differs.
+`Estimator` says what methods and engines use, and mypy holds every estimator to it.
+`EstimatorDefaults` has those answers that most give: inherit it, and say what differs.
 """
 
 from typing import Any, ClassVar, Literal, Protocol, Self
@@ -72,7 +72,7 @@ class Estimator(Protocol):
         """(v, n) where the gradient is taken, and the answer read."""
 
 
-class Defaults:
+class EstimatorDefaults:
     """What holds for most estimators."""
 
     streams: ClassVar[bool] = False

@@ -5,7 +5,7 @@ import numpy as np
 from jax import Array
 
 from edgewise.backend.pytree import pytree
-from edgewise.gradients.contract import Defaults
+from edgewise.gradients.contract import EstimatorDefaults
 from edgewise.problem.block import Block
 from edgewise.problem.contract import Curvatures
 
@@ -15,7 +15,7 @@ class Calls(NamedTuple):
 
 
 @pytree()
-class Full(Defaults):
+class Full(EstimatorDefaults):
     """The exact gradient, K_i calls a step. For few samples, or as a yardstick."""
 
     random_draws: ClassVar[int] = 0

@@ -7,11 +7,11 @@ from jax import Array
 
 from edgewise.backend.no_inline import no_inline
 from edgewise.errors import MethodError, whole_number
-from edgewise.gradients.contract import Defaults
+from edgewise.gradients.contract import EstimatorDefaults
 from edgewise.problem.block import Block, Pick, match
 
 
-class Batched(Defaults):
+class Batched(EstimatorDefaults):
     """An estimator that draws `batch` samples, or coordinates, a step."""
 
     batch: int

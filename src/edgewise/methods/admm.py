@@ -9,7 +9,7 @@ from jax import Array
 from edgewise.backend.pytree import pytree
 from edgewise.errors import MethodError, whole_number
 from edgewise.gradients.full import Calls, Full
-from edgewise.methods.contract import Defaults, Messages, Weights
+from edgewise.methods.contract import Messages, MethodDefaults, Weights
 from edgewise.methods.knowledge import Knowledge
 from edgewise.methods.steps import node_steps, positive
 from edgewise.methods.subproblem import argmin_weights, local_argmin
@@ -23,7 +23,7 @@ class State(NamedTuple):
 
 
 @pytree("most")
-class DADMM(Defaults):
+class DADMM(MethodDefaults):
     """Shi, Ling, Yuan, Wu, Yin: "On the linear convergence of the ADMM in decentralized consensus
     optimization", 2014, their (9), with a weight per edge for their one c:
 

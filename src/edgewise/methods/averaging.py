@@ -6,12 +6,12 @@ from typing import Any, cast
 import numpy as np
 
 from edgewise.gradients.contract import Estimator
-from edgewise.methods.contract import Defaults, Weights, require_estimator
+from edgewise.methods.contract import MethodDefaults, Weights, require_estimator
 from edgewise.methods.knowledge import Knowledge
 from edgewise.methods.steps import common_step, mixing_of
 
 
-class Averaging(Defaults):
+class Averaging(MethodDefaults):
     """One vector an edge and round, one step for all nodes, any estimator without momentum."""
 
     gradient: Estimator

@@ -7,8 +7,8 @@
 Everything is over a *block* of v nodes: all of them in the simulator, some on a rank, one at a
 peer. A method never knows how messages travel, and declares what it can do: engines, checks and
 tables ask these members and never the class. mypy holds every method of the catalogue to `Method`,
-`require_method` any other object. `Defaults` answers for most methods: inherit it, and say what
-differs.
+`require_method` any other object. `MethodDefaults` answers for most methods: inherit it, and say
+what differs.
 
 Not excluded, and not there yet: `weights` of an edge may become a matrix each, (m, n, n), and come
 in versions; a node's metric, 1/eta, a matrix, so that nothing but a method itself reads `eta` other
@@ -128,7 +128,7 @@ class Method(Protocol):
         from, and what residuals use where penalties differ."""
 
 
-class Defaults:
+class MethodDefaults:
     """What holds for most methods."""
 
     gradient: Estimator | None

@@ -9,7 +9,7 @@ from jax import Array
 
 from edgewise.backend.pytree import pytree
 from edgewise.gradients.contract import Estimator
-from edgewise.methods.contract import Defaults, Messages, Weights, require_estimator
+from edgewise.methods.contract import Messages, MethodDefaults, Weights, require_estimator
 from edgewise.methods.knowledge import Knowledge
 from edgewise.methods.steps import common_step, mixing_of, per_node, positive
 from edgewise.problem.block import Block, Links
@@ -22,7 +22,7 @@ class State(NamedTuple):
 
 
 @pytree()
-class EDGE(Defaults):
+class EDGE(MethodDefaults):
     """After Wang, Li: "Edge-based stochastic gradient algorithm for distributed optimization", IEEE
     Trans. Network Science and Engineering 2020. Its listing could not be read. This is our own
     derivation from what is known of it: an augmented Lagrangian whose constraint B x = 0 comes

@@ -8,7 +8,7 @@ from jax import Array
 from edgewise.backend.pytree import pytree
 from edgewise.errors import MethodError, whole_number
 from edgewise.gradients.full import Calls, Full
-from edgewise.methods.contract import Defaults, Messages, Weights
+from edgewise.methods.contract import Messages, MethodDefaults, Weights
 from edgewise.methods.knowledge import Knowledge
 from edgewise.methods.steps import node_steps, positive
 from edgewise.methods.subproblem import argmin_weights, local_argmin
@@ -21,7 +21,7 @@ class State(NamedTuple):
 
 
 @pytree("most")
-class PDMM(Defaults):
+class PDMM(MethodDefaults):
     """Zhang, Heusdens: "Distributed optimization using the primal-dual method of multipliers",
     2018, all nodes at once, for consensus: A_ij = -A_ji = +-I, P_ij = rho_ij I,
 

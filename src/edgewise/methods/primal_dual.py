@@ -11,7 +11,7 @@ from jax import Array
 from edgewise.backend.pytree import pytree
 from edgewise.errors import UnknownName
 from edgewise.gradients.contract import Estimator
-from edgewise.methods.contract import Defaults, Messages, Weights, require_estimator
+from edgewise.methods.contract import Messages, MethodDefaults, Weights, require_estimator
 from edgewise.methods.knowledge import Knowledge
 from edgewise.methods.steps import dual_weights, node_steps
 from edgewise.problem.block import Block, Links
@@ -31,7 +31,7 @@ class EdgeState(NamedTuple):
 
 
 @pytree("form")
-class PrimalDual(Defaults):
+class PrimalDual(MethodDefaults):
     """Rajawat, Kumar: "A Primal-Dual Framework for Decentralized Stochastic Optimization".
 
     With lambda_ij the dual of directed edge (i, j), rho_ij = rho_ji and

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from edgewise.problem.contract import Loss
-from edgewise.problem.passes import Part, fold
+from edgewise.problem.passes import SampleChunk, fold
 from edgewise.problem.passes import match as match
 from edgewise.problem.rows import Rows
 from edgewise.problem.stacked_penalties import StackedPenalties
@@ -119,7 +119,7 @@ class Block(NamedTuple):
         are due: the others cost nothing. X is (v, n), or a function that makes models of some nodes
         from arrays of all, each passed through its argument: only those due are then worked out."""
 
-        def visit(part: Part, carry: tuple[Any, Array]) -> tuple[Any, Array]:
+        def visit(part: SampleChunk, carry: tuple[Any, Array]) -> tuple[Any, Array]:
             table, mean = carry
             s = part.slopes(self, X(part.of) if callable(X) else part.of(X))
             table = None if table is None else part.place.put(table, s)
@@ -133,10 +133,10 @@ class Block(NamedTuple):
         """(v, n) gradients of the nodes' mean losses, ridge apart."""
         return self.refresh(None, jnp.zeros_like(X), X, jnp.ones(X.shape[0], bool))[1]
 
-    def node_means(self, X: Array, each: Callable[[Part, Array], Array]) -> Array:
+    def node_means(self, X: Array, each: Callable[[SampleChunk, Array], Array]) -> Array:
         """(v,) means over a node's samples of each(part, models) (c, T)."""
 
-        def visit(part: Part, total: Array) -> Array:
+        def visit(part: SampleChunk, total: Array) -> Array:
             return part.place.add(total, each(part, part.of(X)).sum(1))
 
         total = jnp.zeros(X.shape[0], X.dtype)

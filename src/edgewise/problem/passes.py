@@ -23,7 +23,7 @@ MOST_CHUNK_NODES = 16
 MANY_NODES = 256  # from here on small nodes go in chunks
 MUCH_DATA = 1 << 17  # numbers; a pass over fewer is not worth another way of reading to compile
 
-Visit = Callable[["Part", Any], Any]
+Visit = Callable[["SampleChunk", Any], Any]
 
 
 class InPlace(NamedTuple):
@@ -87,7 +87,7 @@ class Single(NamedTuple):
         return total.at[self.node].set(jnp.where(self.opens, 0, total[self.node]) + G[0])
 
 
-class Part(NamedTuple):
+class SampleChunk(NamedTuple):
     """T samples of each of c nodes, and where what is computed from them belongs."""
 
     place: InPlace | Scattered | Single
@@ -205,7 +205,7 @@ def in_slices(p: "Block", left: Array, visit: Visit, carry: Any, dtype: Any) -> 
         own = a if first is None else lax.dynamic_slice_in_dim(a, first * K, size * K)
         return own.reshape(size, K, *a.shape[1:])
 
-    def part(first: Any) -> Part:
+    def part(first: Any) -> SampleChunk:
         begin = 0 if first is None else first * K
         rows: Any
         if dense:
@@ -213,7 +213,7 @@ def in_slices(p: "Block", left: Array, visit: Visit, carry: Any, dtype: Any) -> 
         else:
             rows = p.rows.take(begin + jnp.arange(size * K).reshape(size, K))
         scale = None if p.scale is None else take(p.scale, first)
-        return Part(InPlace(left, first), rows, take(p.labels, first), scale, None)
+        return SampleChunk(InPlace(left, first), rows, take(p.labels, first), scale, None)
 
     if size == v:
         return visit(part(None), carry)
@@ -245,7 +245,7 @@ def in_chunks(p: "Block", left: Array, visit: Visit, carry: Any, stretch: int, c
         scale = p.scale
         if scale is not None:
             scale = scale.at[safe].get(mode="promise_in_bounds")
-        part = Part(place, p.rows.take(safe), y, scale, live)
+        part = SampleChunk(place, p.rows.take(safe), y, scale, live)
         return k + chunk, visit(part, carry)
 
     start = jnp.zeros((), ends.dtype)
@@ -271,7 +271,7 @@ def one_by_one(p: "Block", left: Array, visit: Visit, carry: Any) -> Any:
                 scale = lax.dynamic_slice_in_dim(scale, begin, size)[None]
             fresh = (at >= start) & (at < end)
             place = Single(i, begin, fresh, start == p.first[i])
-            part = Part(place, p.rows.slab(begin), y[None], scale, fresh[None])
+            part = SampleChunk(place, p.rows.slab(begin), y[None], scale, fresh[None])
             return start + size, visit(part, carry)
 
         carry = lax.while_loop(lambda c: c[0] < end, slab, (p.first[i], carry))[1]

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from edgewise.problem.block import Block
-from edgewise.problem.passes import Part
+from edgewise.problem.passes import SampleChunk
 
 
 class Target(NamedTuple):
@@ -162,7 +162,7 @@ def divergences(p: Block, X: Array, target: Target) -> Array:
         change = p.values(X) - p.values(star) - 0.5 * (X * p.ridge(X) - star * p.ridge(star)).sum(1)
         return change - (data * apart).sum(1) + ridge
 
-    def each(part: Part, models: Array) -> Array:
+    def each(part: SampleChunk, models: Array) -> Array:
         star = jnp.broadcast_to(target.x, models.shape)
         at, y = part.margins(p, star), part.y
         return part.weighed(loss.divergence(part.margins(p, models), y, at))

@@ -44,7 +44,7 @@ class Samples(NamedTuple):
     batch: Any  # (v,) how many are drawn
 
 
-class Rule(NamedTuple):
+class CompiledFormula(NamedTuple):
     """Numbers that decide what is computed."""
 
     edge_form: int
@@ -54,7 +54,7 @@ class Rule(NamedTuple):
     stop: float  # of SVRG: 0, or when an epoch ends early
 
 
-class Memory(NamedTuple):
+class FlatMemory(NamedTuple):
     table: Any  # (N,) a slope per sample
     calls: Any  # (v,)
     done: Any  # (v,) iterates of the epoch so far

@@ -20,12 +20,12 @@ from edgewise.engines.native.soft_threshold import threshold_and_shrink, thresho
 from edgewise.engines.simulator import Simulator
 from edgewise.engines.wires import DirectWires
 from edgewise.problem.block import Block
-from edgewise.problem.passes import Part
+from edgewise.problem.passes import SampleChunk
 from edgewise.problem.rows import Dense
 
 
 @pytree("tile")
-class InPlace(Dense):
+class DenseInPlace(Dense):
     """Rows that are read where they lie, not gathered first."""
 
     values: Any
@@ -54,13 +54,13 @@ class GpuBlock(Block):
         mean = kernels.means_anew(rows.values, due_now, into, mean)
         return None if table is None else into, mean
 
-    def node_means(self, X: Array, each: Callable[[Part, Array], Array]) -> Array:
+    def node_means(self, X: Array, each: Callable[[SampleChunk, Array], Array]) -> Array:
         gathered = Dense(self.rows.values, self.rows.tile)
         return Block(*self)._replace(rows=gathered).node_means(X, each)
 
 
 def on_gpu(p: Block) -> Block:
-    return GpuBlock(*p)._replace(rows=InPlace(p.rows.values, p.rows.tile))
+    return GpuBlock(*p)._replace(rows=DenseInPlace(p.rows.values, p.rows.tile))
 
 
 def begin(method: Any, p: Block, X: Array, duals: Array | None) -> Any:

@@ -41,7 +41,7 @@ FAST = {"contract", "nsz"}
 PART, GAMMA, DEGREE, RIDGE, THRESHOLD, SHRINK, GAIN, KEPT, NUMBERS = range(9)
 
 
-class State(NamedTuple):
+class PanelState(NamedTuple):
     """In panels; empty where a method or an estimator has no such thing."""
 
     X: Any
@@ -75,7 +75,7 @@ class Drawn(NamedTuple):
 @njit(forceinline=True)
 def unowned_state(s):
     nodes = unowned(s.X), unowned(s.mean), unowned(s.S), unowned(s.R)
-    return State(*nodes, unowned(s.sent), unowned(s.total), unowned(s.start), unowned(s.last))
+    return PanelState(*nodes, unowned(s.sent), unowned(s.total), unowned(s.start), unowned(s.last))
 
 
 @njit(forceinline=True)

@@ -7,9 +7,16 @@ import numpy as np
 from jax import Array
 
 from edgewise.backend.declared import declared
-from edgewise.engines.native.estimators import PASS_PIECES, SAGA, Memory, Pass, Rule, Samples
+from edgewise.engines.native.estimators import (
+    PASS_PIECES,
+    SAGA,
+    CompiledFormula,
+    FlatMemory,
+    Pass,
+    Samples,
+)
 from edgewise.engines.native.formulas import ESTIMATORS, LOSSES
-from edgewise.engines.native.kernels import COLUMNS, GAIN, LINE, Edges, State
+from edgewise.engines.native.kernels import COLUMNS, GAIN, LINE, Edges, PanelState
 from edgewise.engines.native.soft_threshold import threshold_and_shrink
 from edgewise.engines.wires import DirectWires
 from edgewise.problem.block import Block
@@ -40,9 +47,9 @@ def from_panels(a: Numbers, n: int) -> Array:
     return jnp.asarray(a.swapaxes(0, 1).reshape(a.shape[1], -1)[:, :n])
 
 
-def rule_of(method: Any, loss: Any) -> Rule:
+def rule_of(method: Any, loss: Any) -> CompiledFormula:
     own = {"huber": "delta", "smoothed-hinge": "width"}.get(declared(loss) or "")
-    return Rule(
+    return CompiledFormula(
         int(method.form == "edge"),
         ESTIMATORS.index(declared(method.gradient)),
         LOSSES.index(declared(loss)),
@@ -74,7 +81,7 @@ def numbers_of(method: Any, p: Block, state: Any, batch: Numbers, saga: bool) ->
     return np.concatenate(made, 1)
 
 
-def panels_of(state: Any, sent: Any, edge_form: bool) -> State:
+def panels_of(state: Any, sent: Any, edge_form: bool) -> PanelState:
     nothing = np.empty((0, len(state.X), COLUMNS), state.X.dtype)
     epoch = state.memory.extra
     trip = getattr(epoch, "journey", None)
@@ -88,10 +95,10 @@ def panels_of(state: Any, sent: Any, edge_form: bool) -> State:
         "start": None if trip is None else trip.start,
         "last": None if trip is None else trip.last,
     }
-    return State(**{k: nothing if a is None else to_panels(a) for k, a in parts.items()})
+    return PanelState(**{k: nothing if a is None else to_panels(a) for k, a in parts.items()})
 
 
-def memory_of(gradient: Any, p: Block, m: Any, panels: int) -> Memory:
+def memory_of(gradient: Any, p: Block, m: Any, panels: int) -> FlatMemory:
     """With copies of its own, but for a table that it changed before: that is changed again."""
     v = len(p.ids)
     counts, epoch = np.asarray(p.counts), m.extra
@@ -106,20 +113,20 @@ def memory_of(gradient: Any, p: Block, m: Any, panels: int) -> Memory:
         done = np.array(epoch)
         length = 2 * counts if gradient.length is None else np.full(v, gradient.length)
     mine = isinstance(m.table, np.ndarray) and m.table.flags.writeable
-    return Memory(
+    return FlatMemory(
         m.table if mine else np.array(m.table),
         *(np.array(m.calls), done, length, shortest, longest, path, np.zeros(v, bool)),
         np.zeros((panels, v, 2)),
     )
 
 
-def pass_of(rule: Rule, panels: int, dtype: Any) -> Pass:
+def pass_of(rule: CompiledFormula, panels: int, dtype: Any) -> Pass:
     pieces = 0 if rule.estimator == SAGA else PASS_PIECES
     wide = (pieces, panels * COLUMNS)
     return Pass(np.zeros((pieces, 4), np.int64), aligned(wide, dtype), aligned(wide, dtype))
 
 
-def carry_of(old: Any, state: State, memory: Memory, numbers: Numbers, n: int) -> Any:
+def carry_of(old: Any, state: PanelState, memory: FlatMemory, numbers: Numbers, n: int) -> Any:
     """As the simulator has it. The table stays NumPy's, to be changed in place by the next call."""
     epoch = old.memory.extra
     if hasattr(epoch, "total"):

@@ -20,7 +20,7 @@ from jax import Array
 from edgewise.backend.programs import compiled
 from edgewise.engines.native import panels, program
 from edgewise.engines.native.estimators import SAGA
-from edgewise.engines.native.kernels import COLUMNS, State
+from edgewise.engines.native.kernels import COLUMNS, PanelState
 from edgewise.engines.native.panels import Numbers
 from edgewise.engines.native.work_sharing import STOP, WORDS
 from edgewise.engines.simulator import Simulator
@@ -67,7 +67,7 @@ SPARE_CORES = Cores(usable_cores() - 1)  # besides the one that leads
 def run_threads(
     rule: Any,
     samples: Any,
-    state: State,
+    state: PanelState,
     edges: Any,
     numbers: Numbers,
     memory: Any,
