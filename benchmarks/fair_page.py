@@ -4,7 +4,7 @@ import json
 import math
 from pathlib import Path
 
-from edgewise.study.tables import spelt
+from edgewise.study.tables import quartiles_text
 
 ROOT = Path(__file__).parents[1]
 NOTES = "## What we make of it"
@@ -123,7 +123,7 @@ def big_table(result: dict) -> str:
         cells = []
         for unit in units:
             for k in range(3):
-                text = spelt(result["costs"][unit][method][k], unit)
+                text = quartiles_text(result["costs"][unit][method][k], unit)
                 cells.append(f"**{text}**" if best[unit, k] == method else text)
         lines.append("| " + " | ".join([f"`{method}`", *cells]) + " |")
     reasons: dict[str, list[str]] = {}

@@ -1,11 +1,13 @@
 """Every module can be reached by its name, and what is heavy is imported when it is used."""
 
+import ast
 import pkgutil
 import subprocess
 import sys
 from importlib import import_module
 
 import pytest
+from paths import ROOT
 
 import edgewise
 
@@ -28,6 +30,22 @@ def test_no_function_hides_a_module():
 
     assert edgewise.methods.admm is modules["edgewise.methods.admm"]
     assert callable(edgewise.solve)
+
+
+SCRIPTS = [
+    path for folder in ("benchmarks", "examples", "tools") for path in ROOT.glob(f"{folder}/*.py")
+]
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
+def test_what_scripts_import_is_there(script):
+    """No test runs the benchmarks, so nobody would notice a name that has moved."""
+    for node in ast.walk(ast.parse(script.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "edgewise":
+            module = import_module(node.module)
+            for name in (alias.name for alias in node.names):
+                submodule = f"{node.module}.{name}" in MODULES
+                assert submodule or hasattr(module, name), f"{node.module} has no {name}"
 
 
 @pytest.mark.parametrize(

@@ -304,7 +304,7 @@ def test_auto_weights_follow_the_rule_and_the_graphs_own_weights():
     ("change", "error", "message"),
     [
         ({"method": "saga"}, errors.UnknownName, "did you mean 'saga-pd'"),
-        ({"method": 3}, errors.MethodError, "edgewise.methods"),
+        ({"method": 3}, errors.MethodError, "edgewise.list_methods"),
         ({"method": "SAGA-PD"}, errors.UnknownName, "did you mean 'saga-pd'"),
         ({"method": ew.SAGA(), "eta": 0.1}, errors.MethodError, r"use PrimalDual\(SAGA"),
         ({"method": ew.PrimalDual}, errors.MethodError, "is a class"),
@@ -349,7 +349,7 @@ def test_bad_input_is_named_before_any_compute(change, error, message, monkeypat
     def never(problem):
         raise AssertionError("solved before looking")
 
-    monkeypatch.setattr(sys.modules["edgewise.running.solve"], "solve_reference", never)
+    monkeypatch.setattr("edgewise.running.solve.solve_reference", never)
     given = {"problem": PROBLEM, "graph": GRAPH, "rounds": 10, **change}
     with pytest.raises(error, match=message):
         ew.solve(**given)
