@@ -146,6 +146,23 @@ def test_a_phase_that_is_not_there_is_named():
         require_method(Forgetful())
 
 
+def test_something_else_altogether_is_told_what_comes_first():
+    for other in (3, None, GRAPH):
+        with pytest.raises(MethodError, match="is no method, it has no 'prepare'"):
+            ew.solve(PROBLEM, GRAPH, other, rounds=1)
+
+
+def test_a_method_that_is_no_pytree_is_refused():
+    class Plain(MethodDefaults):
+        gradient = None
+        eta = 0.1
+        hears = ("mixing",)
+        prepare = init = step = None
+
+    with pytest.raises(MethodError, match=r"Plain is no pytree.*adding-a-method"):
+        ew.solve(PROBLEM, GRAPH, Plain(), rounds=1)
+
+
 @pytest.mark.parametrize("member", ESTIMATOR_MEMBERS[1:])
 def test_an_estimator_that_lacks_a_member_is_refused_by_its_name(member):
     kept = {m: None for m in ESTIMATOR_MEMBERS if m != member} | {"__call__": lambda *a: None}

@@ -16,6 +16,7 @@ than as numbers to print and as the step of a prox; and a phase may take several
 between two messages (NetworkDane and DCS do).
 """
 
+from dataclasses import is_dataclass
 from typing import Any, ClassVar, Protocol, Self
 
 import jax.numpy as jnp
@@ -171,7 +172,8 @@ class MethodDefaults:
         return jnp.zeros_like(s.X)
 
 
-MEMBERS = tuple(name for name in vars(Method) if not name.startswith("_"))
+FIRST_NAMED = ("prepare", "init")  # whoever lacks these has something else altogether
+MEMBERS = tuple(dict.fromkeys((*FIRST_NAMED, *(n for n in vars(Method) if not n.startswith("_")))))
 ESTIMATOR_MEMBERS = ("__call__", *(n for n in vars(Estimator) if not n.startswith("_")))
 
 
@@ -189,6 +191,11 @@ def require_method(method: Any) -> Method:
         raise MethodError(
             f"{method!r} is no method, it has no {lacking!r}: use a name from "
             "edgewise.list_methods(), or see docs/adding-a-method.md"
+        )
+    if not is_dataclass(method):
+        raise MethodError(
+            f"{type(method).__name__} is no pytree, so that jit cannot take it: write @pytree() "
+            "(edgewise.backend.pytree) before its class, or see docs/adding-a-method.md"
         )
     made: Method = method
     return made
