@@ -183,6 +183,45 @@ def test_without_a_helper_the_leader_does_it_all(monkeypatch):
     assert np.array_equal(found[0], found[2])
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_helpers_that_die_or_cannot_start_change_nothing(monkeypatch):
+    from edgewise.engines.native import program, rounds
+
+    problem, graph, options = problem_of(900), ew.Graph.ring(7), {"rounds": 60, "reference": False}
+    expected = ew.solve(problem, graph, "saga-pd", **options).X
+    monkeypatch.setattr(rounds, "SPARE_CORES", rounds.Cores(3))
+    work, begin, asked = program.work, threading.Thread.start, []
+
+    def fail(thread, *args):
+        if thread == failing:
+            asked.append(thread)
+            raise MemoryError(f"thread {thread}")
+        work(thread, *args)
+
+    failing = 1
+    monkeypatch.setattr(program, "work", fail)
+    assert np.array_equal(ew.solve(problem, graph, "saga-pd", **options).X, expected)
+    assert set(asked) == {1}
+
+    def start(thread):
+        if thread._target is fail:
+            asked.append("start")
+            raise RuntimeError("can't start new thread")
+        begin(thread)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        assert np.array_equal(ew.solve(problem, graph, "saga-pd", **options).X, expected)
+    assert "start" in asked
+    # a leader that fails ends its helpers
+    monkeypatch.setattr(rounds.NativeSimulator, "works", True)
+    failing = 0
+    with pytest.raises(MemoryError, match="thread 0"):
+        ew.solve(problem, graph, "saga-pd", **options)
+    assert not [t for t in threading.enumerate() if getattr(t, "_target", None) is fail]
+    assert rounds.SPARE_CORES.free == 3
+
+
 @pytest.mark.parametrize("form", ["node", "edge"])
 def test_one_node_without_edges(monkeypatch, caplog, form):
     problem, alone = uneven_problem(300, nodes=1, loss=ew.Huber()), ew.Graph.from_edges([], 1)
