@@ -157,6 +157,18 @@ def test_a_run_that_was_cut_short_goes_on_to_the_identical_result():
     assert Path("cut/run.toml").read_text() == before
 
 
+def test_a_run_without_its_checkpoint_is_not_run_again_in_silence():
+    call("solve", *QUICK, "--out", "run", code=1)
+    before = Path("run/result.json").read_bytes()
+    Path("run/checkpoint.bin").rename("run/checkpoint.npz")  # as it used to be called
+    wrong = call("solve", "--resume", "run", "--rounds", 80, code=2)
+    assert "run/checkpoint.bin is not there" in wrong.stderr.replace("\n", " ")
+    assert "--config run/run.toml" in wrong.stderr.replace("\n", " ")
+    assert Path("run/result.json").read_bytes() == before
+    Path("run/result.json").unlink()  # killed before it kept anything: it starts from nothing
+    assert said("solve", "--resume", "run", code=1)["rounds"] == 40
+
+
 def test_a_run_may_start_from_another():
     call("solve", *QUICK, "--out", "first", code=1)
     told = said("solve", *QUICK, "--x0", "first", "--duals", "first", "--no-save", code=1)
@@ -254,6 +266,7 @@ def test_exit_codes_tell_converged_from_not_and_from_diverged():
         (["solve", *QUICK, "--shards", "b"], "both data (data.npz) and shards (b) are given"),
         (["solve", *QUICK, "--sample-weight", "w"], "w"),
         (["solve", "--resume", "."], "is no run, it has no run.toml"),
+        (["network", "init", "--nodes", "3", "--dual-noise", "-1"], "--dual-noise is -1.0"),
         (["compare", *COMMON, "--per", "miles"], "unknown unit of a budget 'miles'"),
         (["tune", *COMMON, "--factors", "a,b"], "--factors 'a,b' cannot be read"),
         (["split"], "no data: give a file or a name"),

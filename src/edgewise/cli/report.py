@@ -92,19 +92,16 @@ def load(name: str) -> Saved:
         config = {"command": "trace", "method": str(path)}
         return load_trace(path / "trace.csv")._replace(folder=path, config=config)
     if path.suffix not in TRACES or path.is_dir():
+        if not (path / runs.CONFIG).exists():
+            raise InputError(
+                f"{path} is no run: give the folder of a run or of a peer, or a trace, .npz or .csv"
+            )
         return runs.load_run(path)
     return load_trace(path)
 
 
 def load_trace(path: Path) -> Saved:
-    try:
-        trace = Trace.load(path)
-    except FileNotFoundError:
-        raise InputError(
-            f"there is no trace {path}: give a file that a trace was saved to"
-        ) from None
-    except (OSError, ValueError, KeyError) as problem:
-        raise InputError(f"{path} is no trace ({problem}): save one with Trace.save") from None
+    trace = Trace.load(path)
     method = trace.meta.get("method", str(path.with_suffix("")))
     last = {column: float(trace[column][-1]) for column in COLUMNS} if len(trace) else {}
     return Saved(path, {"command": "trace", "method": method}, last, trace)

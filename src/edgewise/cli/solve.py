@@ -26,11 +26,24 @@ log = logging.getLogger("edgewise")
 def solve(o: SolveOptions) -> None:
     if o.resume is not None and (o.out is not None or not o.save):
         raise InputError("--resume goes on in the run's own folder: leave --out, --no-save out")
+    if o.resume is not None:
+        require_checkpoint(Path(o.resume), o.checkpoint)
     if o.tensorboard and not o.save:
         raise InputError("--tensorboard writes into the run's folder: leave --no-save out")
     ranks = Ranks(make_engine(o))
     with ranks.together():
         solve_by(ranks, o)
+
+
+def require_checkpoint(folder: Path, given: str | None) -> None:
+    """Raises InputError where rounds were run and cannot be gone on from: a run that starts from
+    nothing would take the place of what there is."""
+    checkpoint = Path(given) if given else folder / run_folders.CHECKPOINT
+    if (folder / run_folders.RESULT).exists() and not checkpoint.exists():
+        raise InputError(
+            f"{checkpoint} is not there, so {folder} cannot go on (older versions wrote others, "
+            f"which are not read): run it again with --config {folder / run_folders.CONFIG}"
+        )
 
 
 def solve_by(ranks: Ranks, o: SolveOptions) -> None:

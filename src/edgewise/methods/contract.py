@@ -190,7 +190,8 @@ def require_method(method: Any) -> Method:
     if lacking:
         raise MethodError(
             f"{method!r} is no method, it has no {lacking!r}: use a name from "
-            "edgewise.list_methods(), or see docs/adding-a-method.md"
+            "edgewise.list_methods(); one of your own inherits MethodDefaults, see "
+            "docs/adding-a-method.md"
         )
     if not is_dataclass(method):
         raise MethodError(
@@ -210,7 +211,8 @@ def require_estimator(owner: Any, gradient: Any, accelerated: bool = False) -> N
     if lacking:
         raise MethodError(
             f"{name}({gradient!r}): this is no estimator, it has no {lacking!r}: give one such as "
-            "SAGA() or Full(), or see docs/adding-a-method.md"
+            "SAGA() or Full(); one of your own inherits EstimatorDefaults, see "
+            "docs/adding-a-method.md"
         )
     if gradient.accelerated and not accelerated:
         raise MethodError(

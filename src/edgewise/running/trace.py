@@ -3,13 +3,14 @@
 import csv
 import json
 import math
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from edgewise.errors import UnknownName
+from edgewise.errors import InputError, UnknownName
 from edgewise.fileio import replacing
 from edgewise.plotting.axes import plot_column
 
@@ -26,6 +27,9 @@ COLUMNS = (
     "function_values",
     "objective",
 )
+
+# what reading another file may raise; AttributeError: an .npy, which is no archive
+NOT_A_TRACE = (OSError, ValueError, KeyError, AttributeError, TypeError, zipfile.BadZipFile)
 
 
 class Trace:
@@ -91,12 +95,18 @@ class Trace:
 
     @classmethod
     def load(cls, path: str | Path) -> "Trace":
-        if Path(path).suffix == ".csv":
-            rows = read_csv(Path(path))
-            return cls({k: [row[k] for row in rows] for k in COLUMNS})
-        with np.load(path, allow_pickle=False) as file:
-            known = {k: file[k] for k in COLUMNS if k in file.files}
-            return cls(known, json.loads(str(file["meta"])))
+        """One that `save` or a peer wrote; raises InputError where the file holds none."""
+        if not Path(path).exists():
+            raise InputError(f"there is no trace {path}: give a file that a trace was saved to")
+        try:
+            if Path(path).suffix == ".csv":
+                rows = read_csv(Path(path))
+                return cls({k: [row[k] for row in rows] for k in COLUMNS})
+            with np.load(path, allow_pickle=False) as file:
+                known = {k: file[k] for k in COLUMNS if k in file.files}
+                return cls(known, json.loads(str(file["meta"])))
+        except NOT_A_TRACE as problem:
+            raise InputError(f"{path} is no trace ({problem}): save one with Trace.save") from None
 
     def plot(
         self, y: str = "bregman", x: str = "rounds", ax: Any = None, path: str | Path | None = None

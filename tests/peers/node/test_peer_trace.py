@@ -6,6 +6,7 @@ from typer.testing import CliRunner
 
 import edgewise as ew
 from edgewise.cli.app import app
+from edgewise.errors import InputError
 from edgewise.peers.node.trace_writer import TraceWriter
 from edgewise.running.trace import COLUMNS
 
@@ -85,8 +86,19 @@ def test_rows_of_rounds_that_were_lost_are_written_again(path):
 
 def test_a_table_of_something_else_is_no_trace(tmp_path):
     (tmp_path / "other.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(ValueError, match="rounds"):
-        ew.Trace.load(tmp_path / "other.csv")
+    np.savez(tmp_path / "other.npz", x=np.ones(3))
+    np.save(tmp_path / "other.npy", np.ones(3))
+    (tmp_path / "half.npz").write_bytes((tmp_path / "other.npz").read_bytes()[:50])
+    for name, why in [
+        ("other.csv", "no column of rounds"),
+        ("other.npz", "meta"),
+        ("other.npy", ""),
+        ("half.npz", ""),
+    ]:
+        with pytest.raises(InputError, match=f"{name} is no trace .*{why}.*Trace.save"):
+            ew.Trace.load(tmp_path / name)
+    with pytest.raises(InputError, match=r"there is no trace .*gone\.npz"):
+        ew.Trace.load(tmp_path / "gone.npz")
 
 
 def report(*words, code=0):

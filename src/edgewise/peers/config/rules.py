@@ -117,7 +117,10 @@ def checked(
     prefix: str,
     needed: Collection[str] = (),
 ) -> dict[str, Any]:
-    """The values, each as its rule makes it; or the first that breaks one, by file and key."""
+    """The values, each as its rule makes it; or the first that breaks one, by file and key.
+
+    What is asked for as options is named as options are: --dual-noise, not --dual_noise.
+    """
     if not isinstance(given, Mapping):
         raise InputError(f"{source}: {prefix.rstrip('.')} is no table: put it in brackets")
     for key in given:
@@ -128,5 +131,6 @@ def checked(
             raise InputError(f"{source}: {prefix}{key} is missing: give {rules[key].give}")
     for key, value in given.items():
         if not rules[key].fits(value):
-            raise InputError(f"{source}: {prefix}{key} is {value!r}: give {rules[key].give}")
+            name = prefix + (key.replace("_", "-") if prefix == "--" else key)
+            raise InputError(f"{source}: {name} is {value!r}: give {rules[key].give}")
     return {key: rules[key].made(value) for key, value in given.items()}
