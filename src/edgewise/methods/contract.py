@@ -193,7 +193,7 @@ def require_method(method: Any) -> Method:
             "edgewise.list_methods(); one of your own inherits MethodDefaults, see "
             "docs/adding-a-method.md"
         )
-    if not is_dataclass(method):
+    if not is_dataclass(type(method)):
         raise MethodError(
             f"{type(method).__name__} is no pytree, so that jit cannot take it: write @pytree() "
             "(edgewise.backend.pytree) before its class, or see docs/adding-a-method.md"
