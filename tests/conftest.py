@@ -27,27 +27,41 @@ from edgewise.backend import programs
 C = ctypes.CDLL(None)
 MOST_MEMORY = 700 * 2**20  # bytes of a worker before it forgets what it has compiled
 MOST_MAPS = 20_000  # each program has memory maps; a process may have 65,530, then XLA crashes
+GROWTH = 1.4  # since it last forgot: that takes seconds, and not all comes back
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # pytest-xdist's workers ignore Ctrl-C
 if "PYTEST_XDIST_WORKER" in os.environ:
     end_with_parent()
 
 
+left = (0, 0)  # bytes and maps when programs were last forgotten
+
+
 def forget_programs():
+    global left
     programs.COMPILED.clear()
     jax.clear_caches()
     gc.collect()
     if hasattr(C, "malloc_trim"):
         C.malloc_trim(0)  # or the memory stays this process's own
+    left = memory_held()
+
+
+def memory_held():
+    """Bytes, and memory maps."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        with open("/proc/self/maps") as maps:
+            return pages * os.sysconf("SC_PAGESIZE"), sum(1 for _ in maps)
+    except OSError:  # not Linux
+        return 0, 0
 
 
 def holds_much():
-    try:
-        resident = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
-        with open("/proc/self/maps") as maps:
-            return resident > MOST_MEMORY or sum(1 for _ in maps) > MOST_MAPS
-    except OSError:  # not Linux
-        return False
+    return any(
+        now > max(most, GROWTH * before)
+        for now, most, before in zip(memory_held(), (MOST_MEMORY, MOST_MAPS), left, strict=True)
+    )
 
 
 @pytest.hookimpl(tryfirst=True)  # before those that are not asked for are left out

@@ -45,6 +45,7 @@ SAMPLED = {
 }
 
 
+@pytest.mark.quick_if(lambda method: method != "saga")
 @pytest.mark.parametrize("method", SAMPLED)
 def test_sampled_estimators_run_in_whole_rounds(method):
     program = alike(problem_of(), ew.Graph.random(5, 7, seed=1), SAMPLED[method])
@@ -94,6 +95,7 @@ def test_a_loss_with_a_number_of_its_own_and_weights_of_samples():
     alike(problem, ew.Graph.ring(5), ew.PrimalDual(ew.SVRG(first=3)))
 
 
+@pytest.mark.quick_if(lambda run, **_: run == "float32")
 @pytest.mark.parametrize(("run", "tolerance"), [("float64", 1e-12), ("float32", 1e-5)])
 def test_data_in_float32(run, tolerance):
     problem, method = problem_of(dtype=np.float32), ew.PrimalDual(ew.SVRG(first=3))

@@ -1,6 +1,9 @@
 """Compiled rounds against the plain ones, which are the reference."""
 
+import shutil
+import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -150,6 +153,23 @@ def test_the_plain_rounds_run_where_numba_fails(monkeypatch, caplog):
     assert np.array_equal(found.X, plain.X)
 
 
+def test_the_plain_rounds_run_where_numba_has_no_folder_to_keep_its_work_in(monkeypatch, caplog):
+    """As in a container whose files are read-only: the import of the rounds fails."""
+    from numba.core.caching import CacheImpl
+
+    from edgewise.engines.native import rounds
+
+    for locator in CacheImpl._locator_classes:
+        monkeypatch.setattr(locator, "from_function", lambda *args: None)
+    for name in ("rounds", "program"):
+        monkeypatch.delitem(sys.modules, f"edgewise.engines.native.{name}")
+        monkeypatch.delattr(native, name)
+    ew.solve(problem_of(), ew.Graph.ring(7), "saga-pd", rounds=2, reference=False)
+    assert "the plain ones run" in caplog.text
+    assert "no locator available" in caplog.text
+    assert rounds.__name__ not in sys.modules
+
+
 def test_without_a_helper_the_leader_does_it_all(monkeypatch):
     from edgewise.engines.native import rounds
 
@@ -161,6 +181,48 @@ def test_without_a_helper_the_leader_does_it_all(monkeypatch):
         assert rounds.SPARE_CORES.free == spare  # all given back
     assert np.array_equal(found[0], found[1])
     assert np.array_equal(found[0], found[2])
+
+
+@pytest.mark.parametrize("form", ["node", "edge"])
+def test_one_node_without_edges(monkeypatch, caplog, form):
+    problem, alone = uneven_problem(300, nodes=1, loss=ew.Huber()), ew.Graph.from_edges([], 1)
+    alike(*both(monkeypatch, problem, alone, ew.PrimalDual(ew.SAGA(), form=form)))
+    assert "no compiled rounds" not in caplog.text
+
+
+def test_compiled_once_whatever_the_estimator_form_or_weights(monkeypatch):
+    """And for the trial before the run: what compiles later would count as rounds' seconds."""
+    import numba
+
+    from edgewise.engines.native import program
+
+    work, seen = program.work, set()
+
+    def note(*args):
+        seen.add(tuple(str(numba.typeof(a)) for a in args))
+        work(*args)
+
+    monkeypatch.setattr(program, "work", note)
+    for gradient in GRADIENTS.values():
+        for form, weights in (("node", "node"), ("edge", "sample")):
+            method, problem = ew.PrimalDual(gradient, form=form), problem_of(weights=weights)
+            ew.solve(problem, ew.Graph.ring(7), method, rounds=2, reference=False)
+    assert len(seen) == 1
+
+
+def test_compiled_anew_where_any_of_its_files_changes(tmp_path):
+    from edgewise.engines.native import program
+
+    folder = Path(program.__file__).parent
+    for file in folder.glob("*.py"):
+        shutil.copy(file, tmp_path)
+    now = program.sources(folder)
+    assert program.sources(tmp_path) == now
+    with (tmp_path / "vectors.py").open("a") as file:
+        file.write("# more\n")
+    assert program.sources(tmp_path) != now
+    # Numba tells functions of one file apart by what encloses them
+    assert [cell.cell_contents for cell in program.work.py_func.__closure__] == [now]
 
 
 def test_full_passes_of_more_pieces_than_a_job_takes(monkeypatch):

@@ -11,7 +11,7 @@ from edgewise.data.synthetic import epsilon_like
 from edgewise.engines.native import simulator
 from edgewise.gradients import ASVRG
 from edgewise.methods.primal_dual import PrimalDual
-from edgewise.running.run import Run
+from edgewise.running.trajectory import Trajectory
 
 GRAPH = ew.Graph.random(nodes=8, edges=14, seed=0)
 
@@ -37,8 +37,9 @@ def states(gradient, rounds, **data):
     """The estimator's memory after every round, as `solve` runs it."""
     problem, _ = logistic(0.0, **data)
     with jax.enable_x64(True):
-        engine = simulator(problem, GRAPH, PrimalDual(gradient), 0, np.dtype("float64"))
-        run = Run(problem, GRAPH, engine, None, None)
+        executor = simulator(problem, GRAPH, PrimalDual(gradient), 0, np.dtype("float64"))
+        run = Trajectory(executor)
+        run.start(executor.origin())
         for _ in range(rounds):
             run.advance(1)
             yield jax.tree.map(np.asarray, run.carry[0].memory)

@@ -150,14 +150,19 @@ def split(case, sim, rounds, stretch):
 
 
 FORMS = [(name, "node") for name in ESTIMATORS] + [("saga", "edge"), ("svrg", "edge")]
+# a table, epochs, and momentum; then pulls and messages of an edge's own, one phase and several
+QUICK_FORMS = {("saga", "node"), ("svrg", "edge"), ("asvrg", "node")}
+QUICK_BASELINES = {"pmgt", "sdcs", "pg-extra", "pdmm"}
 
 
+@pytest.mark.quick_if(lambda name, form: (name, form) in QUICK_FORMS)
 @pytest.mark.parametrize(("name", "form"), FORMS)
 def test_nodes_on_their_own_give_the_simulators_iterates(name, form):
     case = make_case(counts=COUNTS, graph=GRAPH, intercept=True, weighted=True)
     agree(case, primal_dual(case, ESTIMATORS[name](), form), ROUNDS, STRETCH)
 
 
+@pytest.mark.quick_if(lambda name: name in QUICK_BASELINES)
 @pytest.mark.parametrize("name", BASELINES)
 def test_so_do_those_of_the_other_methods(name):
     method = BASELINES[name]()

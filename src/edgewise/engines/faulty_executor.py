@@ -70,7 +70,8 @@ class FaultyExecutor(Simulator):
             two_state_chain(never, faults.nap),
         )
         self.kept = None if faults.keep is None else max(1, int(np.ceil(faults.keep * size)))
-        self.message_bytes = compressed_bytes(faults, size, self.kept, dtype.itemsize)
+        itemsize = np.dtype(dtype).itemsize
+        self.message_bytes = compressed_bytes(faults, size, self.kept, itemsize)
         self.set_network(0)
 
     def set_network(self, round: int) -> None:

@@ -15,6 +15,7 @@ import jax
 import numpy as np
 
 from edgewise.backend.declared import declared
+from edgewise.engines.native.fallback import plain_rounds_run
 from edgewise.engines.native.formulas import ESTIMATORS, LOSSES
 from edgewise.engines.native.soft_threshold import thresholds_softly
 from edgewise.engines.simulator import Simulator
@@ -33,8 +34,11 @@ def simulator(problem: Any, graph: Graph, method: Any, seed: int, dtype: Any) ->
         return GpuSimulator(problem, graph, method, seed, dtype)
     if not fits(problem, method):
         return Simulator(problem, graph, method, seed, dtype)
-    from edgewise.engines.native.rounds import NativeSimulator
-
+    try:
+        from edgewise.engines.native.rounds import NativeSimulator
+    except Exception as error:
+        plain_rounds_run(error)
+        return Simulator(problem, graph, method, seed, dtype)
     return NativeSimulator(problem, graph, method, seed, dtype)
 
 

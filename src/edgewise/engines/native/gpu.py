@@ -68,14 +68,26 @@ def begin(method: Any, p: Block, X: Array, duals: Array | None) -> Any:
 
 
 def run_rounds(
-    method: Any, network: DirectWires, p: Block, carry: Any, noise: Array, fresh: Any, unroll: int
+    method: Any,
+    network: DirectWires,
+    p: Block,
+    carry: Any,
+    random_bits: Array,
+    fresh: Any,
+    unroll: int,
 ) -> Any:
     """As `simulated.run_rounds`, with the block's passes replaced."""
-    return simulated.run_rounds(method, network, on_gpu(p), carry, noise, fresh, unroll)
+    return simulated.run_rounds(method, network, on_gpu(p), carry, random_bits, fresh, unroll)
 
 
 def run_whole_rounds(
-    method: Any, network: DirectWires, p: Block, carry: Any, noise: Array, fresh: Any, unroll: int
+    method: Any,
+    network: DirectWires,
+    p: Block,
+    carry: Any,
+    random_bits: Array,
+    fresh: Any,
+    unroll: int,
 ) -> Any:
     """As `simulated.run_rounds`, for primal-dual methods: all that follows a draw is one kernel."""
     state, (sent,) = carry
@@ -110,7 +122,7 @@ def run_whole_rounds(
 
     # in node form the outbox is X again, and one of the two would be copied every round
     start = (state, () if node_form else sent)
-    state, sent = lax.scan(body, start, noise, unroll=unroll)[0]
+    state, sent = lax.scan(body, start, random_bits, unroll=unroll)[0]
     return state, (state.X if node_form else sent,)
 
 

@@ -32,6 +32,13 @@ def aligned(shape: tuple[int, ...], dtype: Any) -> Numbers:
     return raw[begin : begin + size].view(dtype).reshape(shape)
 
 
+def read_only(a: Any) -> Numbers:
+    """So that arrays from JAX, which are, and others are of one type to Numba: it compiles once."""
+    made = np.asarray(a).view()
+    made.flags.writeable = False
+    return made
+
+
 def to_panels(rows: Any) -> Numbers:
     """(k, n) -> (panels, k, COLUMNS), filled up with zeros."""
     rows = np.asarray(rows)
@@ -44,7 +51,7 @@ def to_panels(rows: Any) -> Numbers:
 
 
 def from_panels(a: Numbers, n: int) -> Array:
-    return jnp.asarray(a.swapaxes(0, 1).reshape(a.shape[1], -1)[:, :n])
+    return jnp.asarray(a.swapaxes(0, 1).reshape(a.shape[1], len(a) * COLUMNS)[:, :n])
 
 
 def rule_of(method: Any, loss: Any) -> CompiledFormula:
@@ -59,15 +66,15 @@ def rule_of(method: Any, loss: Any) -> CompiledFormula:
 
 
 def samples_of(p: Block, share: Numbers, batch: Numbers) -> Samples:
-    scale = np.empty(0) if p.scale is None else p.scale
+    scale = np.empty(0, p.labels.dtype) if p.scale is None else p.scale
     arrays = (p.rows.values, p.labels, scale, p.first, p.counts, share, batch)
-    return Samples(*map(np.asarray, arrays))
+    return Samples(*map(read_only, arrays))
 
 
 def edges_of(p: Block, wires: DirectWires) -> Edges:
     begin = np.searchsorted(np.asarray(p.links.owner), np.arange(len(p.ids) + 1))
     rho = np.asarray(p.links.rho, np.float64)
-    return Edges(begin.astype(np.int32), np.asarray(wires.other), np.asarray(wires.reverse), rho)
+    return Edges(*map(read_only, (begin.astype(np.int32), wires.other, wires.reverse, rho)))
 
 
 def numbers_of(method: Any, p: Block, state: Any, batch: Numbers, saga: bool) -> Numbers:
@@ -106,7 +113,7 @@ def memory_of(gradient: Any, p: Block, m: Any, panels: int) -> FlatMemory:
     path = np.zeros(v)
     if hasattr(epoch, "total"):
         done, length = np.array(epoch.done), np.array(epoch.length)
-        shortest = np.asarray(gradient.shortest(p))
+        shortest = gradient.shortest(p)
         longest = 2 * counts if gradient.longest is None else np.full(v, gradient.longest)
         path = path if epoch.journey is None else np.array(epoch.journey.path, np.float64)
     elif hasattr(epoch, "dtype"):
@@ -115,7 +122,8 @@ def memory_of(gradient: Any, p: Block, m: Any, panels: int) -> FlatMemory:
     mine = isinstance(m.table, np.ndarray) and m.table.flags.writeable
     return FlatMemory(
         m.table if mine else np.array(m.table),
-        *(np.array(m.calls), done, length, shortest, longest, path, np.zeros(v, bool)),
+        *(np.array(m.calls), done, length, read_only(shortest), read_only(longest), path),
+        np.zeros(v, bool),
         np.zeros((panels, v, 2)),
     )
 
@@ -126,7 +134,9 @@ def pass_of(rule: CompiledFormula, panels: int, dtype: Any) -> Pass:
     return Pass(np.zeros((pieces, 4), np.int64), aligned(wide, dtype), aligned(wide, dtype))
 
 
-def carry_of(old: Any, state: PanelState, memory: FlatMemory, numbers: Numbers, n: int) -> Any:
+def carry_of(
+    old: Any, state: PanelState, memory: FlatMemory, numbers: Numbers, n: int, edge_form: bool
+) -> Any:
     """As the simulator has it. The table stays NumPy's, to be changed in place by the next call."""
     epoch = old.memory.extra
     if hasattr(epoch, "total"):
@@ -149,7 +159,7 @@ def carry_of(old: Any, state: PanelState, memory: FlatMemory, numbers: Numbers, 
         calls=jnp.asarray(memory.calls),
         extra=epoch,
     )
-    if state.sent.size:
+    if edge_form:
         return old._replace(X=X, memory=kept), (from_panels(state.sent, n),)
     gain = jnp.asarray(numbers[:, GAIN : GAIN + 1], X.dtype)
     S, R = from_panels(state.S, n), from_panels(state.R, n)

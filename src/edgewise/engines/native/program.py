@@ -2,6 +2,9 @@
 
 # mypy: ignore-errors
 # (Numba has types of its own.)
+import hashlib
+from pathlib import Path
+
 from numba import int64, njit
 
 from edgewise.engines.native import kernels, work_sharing
@@ -9,6 +12,7 @@ from edgewise.engines.native.estimators import add_up, draw, epochs, pass_piece,
 from edgewise.engines.native.kernels import GAIN, Drawn
 from edgewise.engines.native.vectors import keep_apart
 
+COMPILED = "estimators", "kernels", "program", "vectors", "work_sharing"  # files of this folder
 FIRST_LOOK, ROUND, PASS = 0, 1, 2  # kinds of pieces
 
 
@@ -32,8 +36,8 @@ def drawn_in(picked, slopes, margins, t):
     return Drawn(picked[t], picked[min(t + 1, len(picked) - 1)], slopes, margins)
 
 
-@njit(nogil=True, cache=True)
-def work(
+@njit
+def work_here(
     thread, rule, samples, state, edges, numbers, memory, full,
     picked, slopes, margins, scratch, shared,
 ):  # fmt: skip
@@ -84,3 +88,25 @@ def work(
             kind = int64(PASS)
     if not helping:
         work_sharing.stop(shared)
+
+
+def sources(folder):
+    """A number that changes with the files that compiled code comes from."""
+    files = (folder / f"{name}.py" for name in COMPILED)
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).digest()
+    return int.from_bytes(digest[:7], "little")
+
+
+def kept_with(number):
+    """Numba keeps compiled code until the file of the outermost function changes. Of what that one
+    calls it sees nothing, but for numbers that enclose it."""
+
+    @njit(nogil=True, cache=True)
+    def work(*args):
+        if number >= 0:
+            work_here(*args)
+
+    return work
+
+
+work = kept_with(sources(Path(__file__).parent))

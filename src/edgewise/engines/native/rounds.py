@@ -5,7 +5,6 @@ of a stretch are over.
 """
 
 import contextlib
-import logging
 import os
 import threading
 import time
@@ -20,19 +19,18 @@ from jax import Array
 from edgewise.backend.programs import compiled
 from edgewise.engines.native import panels, program
 from edgewise.engines.native.estimators import SAGA
+from edgewise.engines.native.fallback import plain_rounds_run
 from edgewise.engines.native.kernels import COLUMNS, PanelState
 from edgewise.engines.native.panels import Numbers
 from edgewise.engines.native.work_sharing import STOP, WORDS
 from edgewise.engines.simulator import Simulator
 from edgewise.problem.block import Block
 
-log = logging.getLogger(__name__)
 
-
-def picks(p: Block, noise: Array) -> tuple[Array, Array, Array]:
+def picks(p: Block, random_bits: Array) -> tuple[Array, Array, Array]:
     """(steps, v b) samples, (v b,) their shares and (v,) how many they are, as every round has."""
-    at = jax.vmap(lambda random_bits: p.pick(random_bits).at)(noise[:, 0])
-    one = p.pick(noise[0, 0])
+    at = jax.vmap(lambda now: p.pick(now).at)(random_bits[:, 0])
+    one = p.pick(random_bits[0, 0])
     return at.reshape(len(at), -1), one.share.reshape(-1), one.batch
 
 
@@ -110,10 +108,10 @@ class NativeSimulator(Simulator):
         spent, done, size = 0.0, 0, self.steps_at_once(rounds)
         while done < rounds:
             now = min(size, rounds - done)
-            noise = jax.block_until_ready(self.random_bits(first + done, now))
-            draw = compiled(picks, (self.block, noise), {})
+            random_bits = jax.block_until_ready(self.random_bits(first + done, now))
+            draw = compiled(picks, (self.block, random_bits), {})
             start = time.perf_counter()
-            carry = self.run_rounds(carry, *map(np.asarray, draw(self.block, noise)))
+            carry = self.run_rounds(carry, *map(np.asarray, draw(self.block, random_bits)))
             spent += time.perf_counter() - start
             done += now
         return carry, spent
@@ -124,8 +122,8 @@ class NativeSimulator(Simulator):
         def compile_it() -> None:
             with jax.enable_x64(True), contextlib.suppress(Exception):  # raised again by `advance`
                 self.can_compile(carry)
-                noise = self.random_bits(0, self.steps_at_once(rounds))
-                compiled(picks, (self.block, noise), {})
+                random_bits = self.random_bits(0, self.steps_at_once(rounds))
+                compiled(picks, (self.block, random_bits), {})
 
         if rounds:
             threading.Thread(target=compile_it).start()
@@ -138,9 +136,8 @@ class NativeSimulator(Simulator):
             try:
                 self.run_rounds(carry, none, np.zeros(v * b, self.dtype), np.ones(v, np.int64))
                 self.works = True
-            except Exception as error:  # an old Numba, or for another NumPy, or no cache folder
-                what = f"{type(error).__name__}: {error}"
-                log.warning("no compiled rounds, the plain ones run: %s", what)
+            except Exception as error:
+                plain_rounds_run(error)
                 self.works = False
         return self.works
 
@@ -148,13 +145,14 @@ class NativeSimulator(Simulator):
         """The carry after as many rounds as there are picks."""
         (old, (sent,)), method, p = carry, self.method, self.block
         rule = panels.rule_of(method, p.loss)
-        state = panels.panels_of(old, sent, method.form == "edge")
+        edge_form = method.form == "edge"
+        state = panels.panels_of(old, sent, edge_form)
         memory = panels.memory_of(method.gradient, p, old.memory, len(state.X))
         numbers = panels.numbers_of(method, p, old, batch, rule.estimator == SAGA)
         run_threads(
             *(rule, panels.samples_of(p, share, batch), state),
             *(panels.edges_of(p, self.network), numbers, memory),
             panels.pass_of(rule, len(state.X), self.dtype),
-            picked,
+            panels.read_only(picked),
         )
-        return panels.carry_of(old, state, memory, numbers, self.problem.size)
+        return panels.carry_of(old, state, memory, numbers, self.problem.size, edge_form)
