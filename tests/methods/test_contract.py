@@ -163,6 +163,42 @@ def test_a_method_that_is_no_pytree_is_refused():
         ew.solve(PROBLEM, GRAPH, Plain(), rounds=1)
 
 
+@dataclass(frozen=True)
+class Prepares(MethodDefaults):
+    """A user's method that gives what the test says."""
+
+    gives: object
+    gradient = None
+    eta: object = 0.1
+    hears = ("mixing",)
+    init = step = None
+
+    def prepare(self, known):
+        eta, weights = self.gives(len(known.own), len(known.edges))
+        return None if eta is None else (replace(self, eta=eta), weights)
+
+
+@pytest.mark.parametrize(
+    ("gives", "told"),
+    [
+        (lambda v, m: (None, None), "gives NoneType: it must give the method and the weights"),
+        (lambda v, m: (0.1, {"mixing": np.ones(m)}), r"an eta of shape \(\): .* \(5, 1\)"),
+        (lambda v, m: (np.ones((v, 1)), {}), r"no weight for each edge: .* shape \(5,\)"),
+        (lambda v, m: (np.ones((v, 1)), {"mixing": np.ones(1)}), "no weight for each edge"),
+    ],
+)
+def test_a_method_that_prepares_something_else_is_told_what_it_must_give(gives, told):
+    with pytest.raises(MethodError, match=f"Prepares.*{told}"):
+        ew.solve(PROBLEM, GRAPH, Prepares(gives), rounds=1)
+
+
+@pytest.mark.parametrize("hears", ["mixing", ("mix",), ["mixing"]])
+def test_a_method_hears_what_there_is_to_hear(hears):
+    wrong = type("Wrong", (Prepares,), {"hears": hears})(lambda v, m: (np.ones((v, 1)), {}))
+    with pytest.raises(MethodError, match=r'Wrong\.hears is .*"rho", "mixing" or "each"'):
+        ew.solve(PROBLEM, GRAPH, wrong, rounds=1)
+
+
 @pytest.mark.parametrize("member", ESTIMATOR_MEMBERS[1:])
 def test_an_estimator_that_lacks_a_member_is_refused_by_its_name(member):
     kept = {m: None for m in ESTIMATOR_MEMBERS if m != member} | {"__call__": lambda *a: None}

@@ -18,7 +18,7 @@ from edgewise.engines.stream_samples import StreamSamples
 from edgewise.engines.wires import edge_duals
 from edgewise.errors import MethodError
 from edgewise.graph.graph import Graph
-from edgewise.methods.contract import Method
+from edgewise.methods.contract import Method, require_prepared
 from edgewise.methods.knowledge import whole_network
 from edgewise.problem.block import Block, Links
 from edgewise.problem.contract import Curvatures
@@ -109,7 +109,7 @@ class Simulator:
             )
         keep_programs()
         self.knowledge = whole_network(problem, graph, curvatures)
-        prepared, weights = method.prepare(self.knowledge)
+        prepared, weights = require_prepared(method, self.knowledge)
         self.eta = np.asarray(prepared.eta)
         self.method = jax.tree.map(lambda a: jnp.asarray(a, dtype), prepared)
         self.problem, self.graph, self.dtype, self.weights = problem, graph, dtype, weights

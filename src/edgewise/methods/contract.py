@@ -172,6 +172,7 @@ class MethodDefaults:
         return jnp.zeros_like(s.X)
 
 
+HEARD = {"rho", "mixing", "each"}
 FIRST_NAMED = ("prepare", "init")  # whoever lacks these has something else altogether
 MEMBERS = tuple(dict.fromkeys((*FIRST_NAMED, *(n for n in vars(Method) if not n.startswith("_")))))
 ESTIMATOR_MEMBERS = ("__call__", *(n for n in vars(Estimator) if not n.startswith("_")))
@@ -187,6 +188,11 @@ def require_method(method: Any) -> Method:
     lacking = missing(method, MEMBERS)
     if not lacking:
         lacking = missing(method, method.phases)
+    if not lacking and not (isinstance(method.hears, tuple) and set(method.hears) <= HEARD):
+        raise MethodError(
+            f"{type(method).__name__}.hears is {method.hears!r}: give a tuple with an entry for "
+            'each vector sent, "rho", "mixing" or "each", as in hears = ("mixing",)'
+        )
     if lacking:
         raise MethodError(
             f"{method!r} is no method, it has no {lacking!r}: use a name from "
@@ -200,6 +206,30 @@ def require_method(method: Any) -> Method:
         )
     made: Method = method
     return made
+
+
+def require_prepared(method: Method, knowledge: Knowledge) -> tuple[Method, Weights]:
+    """What `prepare` gives; raises MethodError where that is not what engines can run."""
+    name, made = type(method).__name__, method.prepare(knowledge)
+    if not (isinstance(made, tuple) and len(made) == 2):
+        raise MethodError(
+            f"{name}.prepare gives {type(made).__name__}: it must give the method and the weights "
+            "of its edges, see docs/adding-a-method.md"
+        )
+    prepared, weights = made
+    v, m = len(knowledge.own), len(knowledge.edges)
+    if np.shape(prepared.eta) != (v, 1):
+        raise MethodError(
+            f"{name}.prepare gives an eta of shape {np.shape(prepared.eta)}: it must give "
+            f"replace(self, eta=...) with a step for each node, {(v, 1)}"
+        )
+    for kind in set(prepared.hears) - {"each"}:
+        if kind not in weights or np.shape(weights[kind]) != (m,):
+            raise MethodError(
+                f"{name} hears {kind!r}, and its prepare gives no weight for each edge: it must "
+                f"give {{{kind!r}: ...}} of shape {(m,)}"
+            )
+    return prepared, weights
 
 
 def require_estimator(owner: Any, gradient: Any, accelerated: bool = False) -> None:
