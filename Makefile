@@ -25,12 +25,12 @@ check: $(READY)
 
 # at most 8 minutes on two cores: one of each kind, compiled without optimisations
 test: check
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --durations 10
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder --durations 10
 
 # everything but the soak, compiled as users' runs are
 test-all: check
 	@echo "this takes about an hour on two cores"
-	EDGEWISE_TESTS=optimised $(BIN)/python -m pytest -m 'not soak' --numprocesses auto --dist loadfile --durations 10
+	EDGEWISE_TESTS=optimised $(BIN)/python -m pytest -m 'not soak' --numprocesses auto --dist loadfile --no-loadscope-reorder --durations 10
 
 # what takes too long for every day: large messages, long runs of real peers, bad networks
 soak: $(READY)

@@ -27,6 +27,7 @@ from edgewise.backend import programs
 C = ctypes.CDLL(None)
 MOST_MEMORY = 700 * 2**20  # bytes of a worker before it forgets what it has compiled
 MOST_MAPS = 20_000  # each program has memory maps; a process may have 65,530, then XLA crashes
+SLOW_FILES = ("peers/processes", "engines/test_mpi", "docs/test_examples", "experiments/")
 GROWTH = 1.4  # since it last forgot: that takes seconds, and not all comes back
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # pytest-xdist's workers ignore Ctrl-C
@@ -66,6 +67,9 @@ def holds_much():
 
 @pytest.hookimpl(tryfirst=True)  # before those that are not asked for are left out
 def pytest_collection_modifyitems(items):
+    # Few tests that take long come first (xdist, told not to sort files, hands them out in this
+    # order), or one worker is left with them at the end.
+    items.sort(key=lambda item: not any(slow in item.nodeid for slow in SLOW_FILES))
     for item in items:
         for mark in item.iter_markers("quick_if"):
             if not mark.args[0](**item.callspec.params):

@@ -167,6 +167,7 @@ def test_custom_loss(drawn, tmp_path):
     assert len(shown["inside"][0]) + len(shown["outside"][0]) == 148
 
 
+@pytest.mark.exhaustive
 def test_comparing_methods(drawn, tmp_path, capsys):
     found = example("comparing_methods").main(["--plot", str(tmp_path / "a.png")])
     assert not found.refused
@@ -203,6 +204,7 @@ def test_lossy_network(drawn, tmp_path, monkeypatch):
             assert_allclose(heights, np.maximum(trace["bregman"], 1e-18))
 
 
+@pytest.mark.exhaustive
 def test_animate(tmp_path):
     module = example("animate")
     result = module.main(["--plot", str(tmp_path / "a.gif")])

@@ -104,6 +104,7 @@ def test_promised_counts_meet_the_bound(method):
 # --- SkPD, PDMM -----------------------------------------------------------------------------------
 
 
+@pytest.mark.exhaustive
 def test_skpd_converges_and_finite_differences_end_at_their_floor(tmp_path):
     outcome = run(sketched.EXPERIMENT, tmp_path)
     assert len(outcome.runs) == 2 * 3

@@ -102,6 +102,7 @@ def resident(process):
     return 1024 * int(kilobytes)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 @pytest.mark.parametrize(
     ("rounds", "end"),

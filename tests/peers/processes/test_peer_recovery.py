@@ -40,6 +40,7 @@ def three(folder, penalty=None, **fit):
     return Peers(folder, problem, RING, replace(STRICT, **fit), told or None), problem
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "method", ["lsvr-pd", pytest.param("svr-pd", marks=pytest.mark.exhaustive)]
 )
