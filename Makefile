@@ -23,7 +23,7 @@ check: $(READY)
 	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/python tools/layers.py --check
 
-# at most 8 minutes on two cores: one of each kind, compiled without optimisations
+# one of each kind, compiled without optimisations, the programs kept for the next time
 test: check
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder --durations 10
 

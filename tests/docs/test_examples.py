@@ -186,6 +186,7 @@ def test_comparing_methods(drawn, tmp_path, capsys):
             assert heights[-1] < 1e-6, method
 
 
+@pytest.mark.exhaustive
 def test_lossy_network(drawn, tmp_path, monkeypatch):
     module = example("lossy_network")
     every = module.cases

@@ -243,6 +243,7 @@ def test_an_event_in_round_r_is_when_r_rounds_are_over():
         assert (np.abs(X - wiped).max() > 1e-6) == apart
 
 
+@pytest.mark.quick_if(lambda method: method == "svr-pd")
 @pytest.mark.parametrize("method", ["saga-pd", "svr-pd", "sk-pd-fd"])
 def test_a_wiped_node_forgets_all_but_its_counts(method):
     who, at = 2, 5

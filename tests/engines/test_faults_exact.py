@@ -226,6 +226,7 @@ def fall(trace, after=0):
 ISOLATED = [(i, j, 0, 499) for i, j in GRAPH.edges.tolist() if WIPED in (i, j)]
 
 
+@pytest.mark.quick_if(lambda event, **_: "wipe" in event or "leave" in event)
 @pytest.mark.parametrize(
     ("event", "over", "here"),
     [

@@ -76,6 +76,7 @@ def sample_by_sample(problem, X):
 KINDS = ["dense", "narrow", "outputs", "sparse outputs", "custom"]
 
 
+@pytest.mark.quick_if(lambda kind, counts: (counts is EVEN) == (kind in ("narrow", "custom")))
 @pytest.mark.parametrize("counts", [EVEN, UNEVEN], ids=["even", "uneven"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_pass_says_what_the_samples_say(kind, counts):

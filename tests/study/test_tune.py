@@ -66,6 +66,11 @@ def versions(name):
     return [search.cell((f,) * len(search.names)) for f in (0.5, 1.0, 1.5)]
 
 
+# a table, a branch, momentum, messages along edges, several phases; more of a kind is exhaustive
+QUICKLY_SWEPT = {"saga-pd", "svr-pd-es", "asvr-pd", "edge form", "pmgt-lsvrg"}
+
+
+@pytest.mark.quick_if(lambda name: name in QUICKLY_SWEPT)
 @pytest.mark.parametrize("name", SWEPT)
 def test_cells_are_the_runs_that_they_stand_for(name):
     cells, rounds, seed = versions(name), 24, 3
