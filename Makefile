@@ -29,7 +29,7 @@ test: check
 
 # everything but the soak, compiled as users' runs are
 test-all: check
-	@echo "this takes about an hour on two cores"
+	@echo "this takes an hour or more on two cores"
 	EDGEWISE_TESTS=optimised $(BIN)/python -m pytest -m 'not soak' --numprocesses auto --dist loadfile --no-loadscope-reorder --durations 10
 
 # what takes too long for every day: large messages, long runs of real peers, bad networks
