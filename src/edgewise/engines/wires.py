@@ -11,6 +11,7 @@ from jax import Array
 from edgewise.backend.no_inline import no_inline
 from edgewise.backend.pytree import pytree
 from edgewise.graph.graph import Graph
+from edgewise.methods.contract import UNWEIGHTED
 from edgewise.problem.block import Links
 
 MOST_SLOTS = 64  # nodes with more neighbours than this are summed edge by edge
@@ -61,6 +62,8 @@ class DirectWires:
     def inbox(self, kind: str, links: Links, sent: Array, pool: Array) -> Array:
         if kind == "each":
             return swap(pool, self.reverse)
+        if kind == "news":
+            return swap(pool, self.other)
         weight = getattr(links, kind)
         if self.neighbours is None:
             return pull_edges(pool, links.owner, self.other, weight)[: sent.shape[0]]
@@ -98,7 +101,7 @@ class ReceivedMessages(NamedTuple):
         self, hears: tuple[str, ...], links: Links, outbox: tuple[Array, ...]
     ) -> tuple[Array, ...]:
         return tuple(
-            self.present(h) if kind == "each" else links.pull(kind, own, h)
+            self.present(h) if kind in UNWEIGHTED else links.pull(kind, own, h)
             for kind, own, h in zip(hears, outbox, self.last, strict=True)
         )
 

@@ -31,7 +31,7 @@ class Links(NamedTuple):
 
     def ready(self, kinds: tuple[str, ...]) -> "Links":
         """With rows of weights, for many rounds: a GPU would lay them out anew in each."""
-        pulls = [k for k in kinds if k != "each" and self.slots is not None]
+        pulls = [k for k in kinds if k in ("rho", "mixing") and self.slots is not None]
         return self._replace(rows={k: self.row(k) for k in pulls})
 
     def row(self, kind: str) -> Array:
