@@ -22,11 +22,17 @@ class RankExchange:
     (benchmarks/mpi.py), and take a copy where a rank sends several kinds of vectors.
     """
 
-    def __init__(self, engine: MPI, crossings: Sequence[Crossing], size: int, dtype: Any) -> None:
+    def __init__(
+        self, engine: MPI, crossings: Sequence[Crossing], rows: Sequence[tuple[int, Any]]
+    ) -> None:
+        """rows: the numbers and the type of those that each crossing is of."""
         self.finish = engine.finish
         ranks = sorted({rank for crossing in crossings for rank in crossing.send})
         self.comm = engine.comm.Create_dist_graph_adjacent(ranks, ranks, reorder=False)
-        buffers = [aligned_empty((crossing.received, size), dtype) for crossing in crossings]
+        buffers = [
+            aligned_empty((crossing.received, numbers), dtype)
+            for crossing, (numbers, dtype) in zip(crossings, rows, strict=True)
+        ]
         self.receive = [
             (buffers[k][rows], rank, k)
             for k, crossing in enumerate(crossings)
@@ -40,7 +46,7 @@ class RankExchange:
         # On a CPU these are the buffers themselves, written to only when no program that reads them
         # is under way; elsewhere copies.
         self.in_place = jax.default_backend() == "cpu"
-        self.buffers = buffers
+        self.buffers, self.row_bytes = buffers, [numbers * t.itemsize for numbers, t in rows]
         self.came: tuple[Array, ...] = tuple(
             map(jnp.from_dlpack if self.in_place else jnp.asarray, buffers)
         )
@@ -56,9 +62,9 @@ class RankExchange:
         return self.came
 
     @property
-    def vectors(self) -> int:
+    def bytes(self) -> int:
         """That this rank sends in a round."""
-        return sum(rows.stop - rows.start for _, _, rows in self.send)
+        return sum((rows.stop - rows.start) * self.row_bytes[k] for k, _, rows in self.send)
 
     def close(self) -> None:
         self.comm.Free()
@@ -74,7 +80,9 @@ class RankCommunicator:
         placement, self.problem = engine.place(problem, graph)  # the problem of its own nodes
         self.nodes, self.part = placement.nodes, placement.part(self.rank)
         self.rows = jnp.asarray(self.part.vectors.leaving)
-        self.models = RankExchange(engine, [self.part.vectors], problem.size, np.dtype(np.float64))
+        self.models = RankExchange(
+            engine, [self.part.vectors], [(problem.size, np.dtype(np.float64))]
+        )
 
     def own(self, a: Any) -> Any:
         return a[self.part.nodes]

@@ -15,7 +15,7 @@ from edgewise.backend.programs import compiled
 from edgewise.engines.base import Counts, Wires
 from edgewise.engines.layout import Layout, OneDevice
 from edgewise.engines.stream_samples import StreamSamples
-from edgewise.engines.wires import edge_duals
+from edgewise.engines.wires import edge_duals, traffic
 from edgewise.errors import MethodError
 from edgewise.graph.graph import Graph
 from edgewise.methods.contract import Method, require_prepared
@@ -118,7 +118,9 @@ class Simulator:
         self.block: Block
         self.own_method, self.network, self.block = self.layout.lay_out(self.method, weights)
         self.seed = jax.random.key(seed)
-        self.message_bytes = float(problem.size * np.dtype(dtype).itemsize)
+        self.message_bytes, self.body_bytes = traffic(
+            self.method, problem.size, lambda numbers: numbers * np.dtype(dtype).itemsize
+        )
         self.stream: StreamSamples | None = None
         if problem.stream is not None:
             assert method.samples is not None  # as it streams
@@ -215,9 +217,12 @@ class Simulator:
 
     def counts(self, carry: Any, rounds: int) -> Counts:
         memory = carry[0].memory
-        values = getattr(memory, "evaluations", 0 * memory.calls)
-        calls, values = (np.asarray(self.layout.join(a)) for a in (memory.calls, values))
-        return Counts(self.sent(carry, rounds), calls, values)
+        none = 0 * memory.calls
+        values, bodies = getattr(memory, "evaluations", none), getattr(memory, "bodies", none)
+        bodies, calls, values = (
+            np.asarray(self.layout.join(a)) for a in (bodies, memory.calls, values)
+        )
+        return Counts(self.sent(carry, rounds), bodies, calls, values)
 
     def sent(self, carry: Any, rounds: int) -> int:
         """Messages that have gone over directed edges."""
