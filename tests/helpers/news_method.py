@@ -17,7 +17,7 @@ HEAD = 2  # whether a body comes with it, and the node's clock
 
 class Spent(NamedTuple):
     calls: jax.Array  # (v,)
-    bodies: jax.Array  # (v,) that have been sent
+    bodies: jax.Array  # (v,) sent, or about to be
 
 
 class State(NamedTuple):
@@ -53,7 +53,7 @@ class Bulletin(MethodDefaults):
         v = len(X)
         news = told(jnp.ones(v), jnp.ones(v), jnp.ones(v), X)
         square = jnp.zeros((*X.shape, X.shape[1]), X.dtype)
-        memory = Spent(jnp.zeros(v, jnp.int64), jnp.zeros(v, jnp.int64))
+        memory = Spent(jnp.zeros(v, jnp.int64), degrees(p, v))
         state = State(X, news, jnp.zeros((len(p.links.owner), X.shape[1]), X.dtype), square, memory)
         return state, (ticks(p, news, X), news)
 
@@ -61,17 +61,20 @@ class Bulletin(MethodDefaults):
         heard = inbox[1]
         known, there = heard[:, HEAD:][:, :1] > 0, heard[:, HEAD + 1 :].astype(s.X.dtype)
         pull = jnp.where(known, there - s.X[p.links.owner], 0)
-        degree = p.links.gather(jnp.ones_like(pull[:, :1]), len(s.X))
-        X = s.X + 0.5 * p.links.gather(pull, len(s.X)) / jnp.maximum(degree, 1)
+        degree = degrees(p, len(s.X))
+        X = s.X + 0.5 * p.links.gather(pull, len(s.X)) / jnp.maximum(degree, 1)[:, None]
         X = X - 0.1 * self.eta * (p.full(s.X) + p.ridge(s.X))
         clock, last = s.news[:, 1] + 1, s.news[:, HEAD + 1 :]
         due = (jnp.abs(X - last).max(1) > self.moved) | (clock % self.every == 0)
         made = jnp.where(due, clock, s.news[:, HEAD])
         news = told(due, clock, made, jnp.where(due[:, None], X, last))
-        bodies = s.memory.bodies + jnp.where(s.news[:, 0] > 0, degree[:, 0], 0).astype(jnp.int64)
         square = s.square + X[:, :, None] * X[:, None]
-        memory = Spent(s.memory.calls + p.counts, bodies)
+        memory = Spent(s.memory.calls + p.counts, s.memory.bodies + jnp.where(due, degree, 0))
         return State(X, news, there, square, memory), (ticks(p, news, X), news)
+
+
+def degrees(p, nodes):
+    return p.links.gather(jnp.ones((len(p.links.owner), 1), jnp.int64), nodes)[:, 0]
 
 
 def told(flag, clock, made, X):

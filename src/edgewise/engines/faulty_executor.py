@@ -10,7 +10,6 @@ from jax import Array, lax
 from edgewise.backend.programs import compiled
 from edgewise.backend.quantiser import UNIT_BYTES, hold, packed_bytes
 from edgewise.backend.random_bits import draw_bits
-from edgewise.engines.base import Counts
 from edgewise.engines.faults import Faults
 from edgewise.engines.faulty_wires import (
     Chances,
@@ -204,10 +203,10 @@ class FaultyExecutor(Simulator):
     def sent(self, carry: Any, rounds: int) -> int:
         return int(carry[2].sent)
 
-    def counts(self, carry: Any, rounds: int) -> Counts:
-        """Of bodies those that went to somebody: a node cannot know who is there."""
-        counts, bodies = super().counts(carry, rounds), carry[2].bodies
-        return counts if bodies is None else counts._replace(bodies=np.asarray(bodies))
+    def bodies(self, carry: Any) -> np.ndarray:
+        """Those that went to somebody who is there, as the network has counted them."""
+        counted = carry[2].bodies
+        return np.zeros(self.graph.nodes, int) if counted is None else np.asarray(counted)
 
 
 def compressed_bytes(faults: Faults, size: int, itemsize: int) -> float:

@@ -15,7 +15,7 @@ from edgewise.backend.programs import compiled
 from edgewise.engines.base import Counts, Wires
 from edgewise.engines.layout import Layout, OneDevice
 from edgewise.engines.stream_samples import StreamSamples
-from edgewise.engines.wires import edge_duals, traffic
+from edgewise.engines.wires import bodies_gone, edge_duals, traffic
 from edgewise.errors import MethodError
 from edgewise.graph.graph import Graph
 from edgewise.methods.contract import Method, require_prepared
@@ -217,12 +217,15 @@ class Simulator:
 
     def counts(self, carry: Any, rounds: int) -> Counts:
         memory = carry[0].memory
-        none = 0 * memory.calls
-        values, bodies = getattr(memory, "evaluations", none), getattr(memory, "bodies", none)
-        bodies, calls, values = (
-            np.asarray(self.layout.join(a)) for a in (bodies, memory.calls, values)
-        )
-        return Counts(self.sent(carry, rounds), bodies, calls, values)
+        values = getattr(memory, "evaluations", 0 * memory.calls)
+        calls, values = (np.asarray(self.layout.join(a)) for a in (memory.calls, values))
+        return Counts(self.sent(carry, rounds), self.bodies(carry), calls, values)
+
+    def bodies(self, carry: Any) -> np.ndarray:
+        """(v,) of news, that have gone over directed edges."""
+        own, join = self.nodes, self.layout.join
+        degrees = self.graph.degrees if own is None else self.graph.degrees[own]
+        return bodies_gone(self.method.hears, carry, degrees, join)
 
     def sent(self, carry: Any, rounds: int) -> int:
         """Messages that have gone over directed edges."""

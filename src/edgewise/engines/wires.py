@@ -130,6 +130,21 @@ def traffic(method: Method, size: int, vector_bytes: Callable[[int], float]) -> 
     return message, body
 
 
+def bodies_gone(
+    hears: tuple[str, ...],
+    carry: Any,
+    degrees: np.ndarray,
+    join: Callable[[Array], Any] = lambda a: a,
+) -> np.ndarray:
+    """(..., v) bodies of news that have gone over edges: those in the outbox are still to go."""
+    memory = carry[0].memory
+    gone = np.asarray(join(getattr(memory, "bodies", 0 * memory.calls)))
+    for kind, out in zip(hears, carry[1], strict=True):
+        if kind == "news":
+            gone = gone - degrees * (np.asarray(join(out[..., 0])) > 0)
+    return gone
+
+
 def connect(graph: Graph, weights: dict[str, np.ndarray], dtype: Any) -> tuple[Links, DirectWires]:
     """The links and the wires of a whole graph; `weights` are per undirected edge."""
     d = graph.directed

@@ -14,7 +14,7 @@ from jax import Array, lax
 from edgewise.backend.programs import compiled
 from edgewise.engines.base import Wires
 from edgewise.engines.simulator import MOST_RANDOM_NUMBERS, Simulator, one_step
-from edgewise.engines.wires import connect
+from edgewise.engines.wires import bodies_gone, connect
 from edgewise.graph.graph import Graph
 from edgewise.methods.contract import Method
 from edgewise.problem.block import Block
@@ -108,7 +108,7 @@ class Sweep(Trajectory[Cells]):
 
     def bytes_sent(self) -> np.ndarray:
         """(cells,)"""
-        bodies = np.asarray(getattr(self.carry[0].memory, "bodies", np.zeros(1))).sum(-1)
+        bodies = bodies_gone(self.base.method.hears, self.carry, self.base.graph.degrees).sum(-1)
         bytes_sent = self.round * self.bytes_a_round + bodies * self.base.body_bytes
         return np.broadcast_to(bytes_sent, self.form.size)
 
