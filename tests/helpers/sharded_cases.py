@@ -9,6 +9,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import scipy.sparse as sp
+from news_method import Bulletin
 
 import edgewise as ew
 from edgewise.engines.devices import SeveralDevices, bytes_between_devices
@@ -40,6 +41,8 @@ CASES = {
     "gt-saga": (make("gt-saga"), RING, 4, {}),
     "pmgt, several phases": (ew.PMGT(ew.SAGA(), depth=2), RANDOM, 8, {"penalty": ew.L1(0.02)}),
     "network-dane": (make("network-dane"), RANDOM, 1, {}),
+    "news": (Bulletin(), RANDOM, 8, {}),
+    "newton-pd": (make("newton-pd"), RING, 2, {"penalty": ew.L1(0.02)}),
 }
 
 
@@ -85,9 +88,9 @@ def compare(method, graph, devices, special):
 def sent(engine, carry, steps):
     """Bytes that the engine says it sends in a step, and that its program's collectives carry."""
     program = engine.compiled_for(engine.arguments(carry, 0, steps), steps).as_text()
-    shapes = re.findall(r"= f64\[(\d+),(\d+)\]\S* collective-permute\(", program)
+    shapes = re.findall(r"= f(32|64)\[(\d+),(\d+)\]\S* collective-permute\(", program)
     others = re.findall(r"all-to-all|all-gather|all-reduce|reduce-scatter", program)
-    of_one = sum(int(m) * int(n) * 8 for m, n in shapes)
+    of_one = sum(int(m) * int(n) * int(bits) // 8 for bits, m, n in shapes)
     said = bytes_between_devices(engine) * len(engine.method.phases)
     return {"said": said, "carried": of_one * engine.layout.placement.devices, "others": others}
 

@@ -111,10 +111,22 @@ class ReceivedMessages(NamedTuple):
         return messages if self.alive is None else jnp.where(self.alive[:, None], messages, 0)
 
 
-def rows_sent(method: Method, size: int, dtype: Any) -> list[tuple[int, np.dtype]]:
-    """The numbers and the type of each vector of an outbox, for models of this size."""
-    types = (NEWS if kind == "news" else np.dtype(dtype) for kind in method.hears)
-    return list(zip(method.message_sizes(size), types, strict=True))
+class RowSent(NamedTuple):
+    """What a row of one of an outbox's vectors is."""
+
+    numbers: int
+    head: int  # numbers that go with every message: all, but of news
+    type: np.dtype[Any]
+
+
+def rows_sent(method: Method, size: int, dtype: Any) -> list[RowSent]:
+    """For each vector of an outbox, with models of this size."""
+    return [
+        RowSent(numbers, method.news_head, NEWS)
+        if kind == "news"
+        else RowSent(numbers, numbers, np.dtype(dtype))
+        for kind, numbers in zip(method.hears, method.message_sizes(size), strict=True)
+    ]
 
 
 def traffic(method: Method, size: int, vector_bytes: Callable[[int], float]) -> tuple[float, float]:
