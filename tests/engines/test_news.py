@@ -21,9 +21,10 @@ BUSY = {"drop": 0.3, "awake": 0.6}
 EVENTS = {"wipe": (2, 10), "leave": (1, 15), "join": [(4, 5), (1, 25)], "down": (*LINK, 5, 9)}
 
 
-def solve(faults=None, rounds=30, **options):
+def solve(faults=None, method=None, rounds=30, **options):
     given = {"record_every": 5, "reference": False, **options}
-    return ew.solve(build(GRAPH), GRAPH, Bulletin(), rounds=rounds, faults=faults, **given)
+    method = Bulletin() if method is None else method
+    return ew.solve(build(GRAPH), GRAPH, method, rounds=rounds, faults=faults, **given)
 
 
 @pytest.mark.parametrize(
@@ -93,10 +94,10 @@ def test_bytes_are_of_heads_and_of_bodies_that_went():
     assert 0 < bodies[-1] < messages[-1]
 
 
-def test_no_faults_change_nothing():
-    calm, same = solve(), solve(ew.Faults())
-    # the first news are heard in the first round by both
-    assert np.array_equal(calm.X, same.X)
+@pytest.mark.parametrize("method", [None, "newton-pd"])
+def test_no_faults_change_nothing(method):
+    calm, same = solve(None, method), solve(ew.Faults(), method)
+    assert_allclose(calm.X, same.X, atol=1e-12, rtol=0)
     for column in ("oracle_calls", "vectors_sent", "bytes_sent"):
         assert list(calm.trace[column]) == list(same.trace[column])
 
@@ -108,12 +109,14 @@ def test_compression_spares_news():
     assert_allclose(trace["bytes_sent"], 2 * E * trace["rounds"] * message + bodies * BODY_BYTES)
 
 
+@pytest.mark.quick_if(lambda method, faults: method is None)
 @pytest.mark.parametrize("faults", [None, {**BUSY, **EVENTS, "delay": 3}, {"bits": 6}])
-def test_a_run_goes_on_from_a_checkpoint(tmp_path, faults):
+@pytest.mark.parametrize("method", [None, "newton-pd"])
+def test_a_run_goes_on_from_a_checkpoint(tmp_path, method, faults):
     faults, path = None if faults is None else ew.Faults(**faults), tmp_path / "run.npz"
-    whole = solve(faults)
-    solve(faults, rounds=20, checkpoint=path)
-    rest = solve(faults, checkpoint=path)
+    whole = solve(faults, method)
+    solve(faults, method, rounds=20, checkpoint=path)
+    rest = solve(faults, method, checkpoint=path)
     assert np.array_equal(rest.X, whole.X)
     for column in ("vectors_sent", "bytes_sent", "residual"):
         assert list(rest.trace[column]) == list(whole.trace[column])

@@ -24,6 +24,7 @@ class State(NamedTuple):
     X: jax.Array  # (v, n) models
     news: jax.Array  # (v, 3 + n) float32: flag and clock; the clock when the body was made, model
     seen: jax.Array  # (e, n) the last model that each neighbour told
+    clocks: jax.Array  # (e, n) what came beside it
     square: jax.Array  # (v, n, n) a sum of x x', so that there is something of this shape
     memory: Spent
 
@@ -54,7 +55,8 @@ class Bulletin(MethodDefaults):
         news = told(jnp.ones(v), jnp.ones(v), jnp.ones(v), X)
         square = jnp.zeros((*X.shape, X.shape[1]), X.dtype)
         memory = Spent(jnp.zeros(v, jnp.int64), degrees(p, v))
-        state = State(X, news, jnp.zeros((len(p.links.owner), X.shape[1]), X.dtype), square, memory)
+        none = jnp.zeros_like(X[p.links.owner])
+        state = State(X, news, none, none, square, memory)
         return state, (ticks(p, news, X), news)
 
     def step(self, p, s, inbox, random_bits):
@@ -70,7 +72,8 @@ class Bulletin(MethodDefaults):
         news = told(due, clock, made, jnp.where(due[:, None], X, last))
         square = s.square + X[:, :, None] * X[:, None]
         memory = Spent(s.memory.calls + p.counts, s.memory.bodies + jnp.where(due, degree, 0))
-        return State(X, news, there, square, memory), (ticks(p, news, X), news)
+        new = State(X, news, there, inbox[0], square, memory)
+        return new, (ticks(p, news, X), news)
 
 
 def degrees(p, nodes):

@@ -62,8 +62,8 @@ def spread(problem, graph, method, seed, devices):
 
 
 def compare(method, graph, devices, special):
-    """The largest difference from one device, in models, duals and oracle calls, how far the
-    models went, and what was sent."""
+    """The largest difference from one device, in models, duals, oracle calls and bodies of news,
+    how far the models went, and what was sent."""
     problem, rounds = build(graph, **special), 4 * len(method.phases)
     one = Simulator(problem, graph, method, 3, FLOAT64)
     several = spread(problem, graph, method, 3, jax.devices()[:devices])
@@ -78,8 +78,8 @@ def compare(method, graph, devices, special):
         carry = engine.start(X, D)
         for first in (0, rounds):
             carry, _ = engine.advance(carry, first, rounds)
-        calls = engine.counts(carry, 2 * rounds).oracle_calls
-        found.append((*map(np.array, engine.view(carry)), calls))
+        counts = engine.counts(carry, 2 * rounds)
+        found.append((*map(np.array, engine.view(carry)), counts.oracle_calls, counts.bodies))
     apart = [float(np.abs(a - b).max()) for a, b in zip(*found, strict=True)]
     moved = float(np.abs(found[0][0] - X).max())
     return {"apart": apart, "moved": moved, **sent(several, carry, rounds // len(method.phases))}
