@@ -9,10 +9,11 @@ import pytest
 pytest.importorskip("cryptography", reason="peers need cryptography: pip install 'edgewise[peers]'")
 pytest.importorskip("grpc", reason="peers need grpcio: pip install 'edgewise[peers]'")
 
-from telling import EVERY, HEAD, Telling
+from telling import HEAD, Telling
 from uneven import problem_of
 
 import edgewise as ew
+from edgewise.methods.newton_pd import NewtonPD
 from edgewise.peers.config.peer_config import Fit
 from edgewise.peers.node import checkpoint
 from edgewise.peers.node.state import message_format
@@ -29,6 +30,7 @@ from edgewise.peers.transport.frames import (
     decode,
     encode,
     max_frame_bytes,
+    vectors_in,
 )
 from edgewise.peers.transport.links import Link
 from edgewise.peers.transport.news import told
@@ -65,6 +67,7 @@ def test_news_come_out_as_they_went_in(kind, whole):
     assert np.array_equal(got.news, row(17, whole)[: 7 if whole else 3])
     size = FORMAT.whole_bytes if kind == VECTORS else FORMAT.delta_bytes
     assert len(data) == HEADER.size + size + 4 * (7 if whole else 3)
+    assert vectors_in(data, FORMAT) == 2 + whole
 
 
 def test_the_largest_frame_has_a_body():
@@ -228,39 +231,60 @@ def restored(peer, id, tmp_path):
     return new
 
 
-@pytest.mark.parametrize("strict", [True, False])
-def test_rounds_over_frames_and_from_a_checkpoint_are_the_simulators(strict, tmp_path):
-    graph, rounds, method = (
-        ew.Graph.from_edges([(0, 1), (1, 2), (2, 0), (2, 3), (3, 0)]),
-        11,
-        Telling(),
-    )
+GRAPH = ew.Graph.from_edges([(0, 1), (1, 2), (2, 0), (2, 3), (3, 0)])
+ROUNDS, RESTART = 13, 9
+CASES = [  # and the rounds whose messages have bodies
+    (Telling(), {0, 3, 6, 9, 12}),
+    (NewtonPD(), {0, 1, 2, 3, 5, 6, 7, 8}),
+]
+
+
+def steppers_of(problem, method):
+    own = [problem.only([i]) for i in range(4)]
+    facts = [facts_of(part, int(GRAPH.degrees[i])) for i, part in enumerate(own)]
+    return [
+        Stepper(own[i], i, method, 0, np.dtype(float), facts[i]).among(
+            [EdgeFacts(facts[i], facts[j]) for j in GRAPH.neighbours(i)]
+        )
+        for i in range(4)
+    ]
+
+
+def run(steppers, format, told_in, strict, restart):
+    """The models after some rounds, of peers that hear each other's frames."""
+    peers = []
+    for i, stepper in enumerate(steppers):
+        peer = OnePeer(stepper=stepper, carry=stepper.start(), strict=strict, **NEW)
+        peer.connect(i, GRAPH.neighbours(i).tolist(), format, strict)
+        peer.post(i, peer.carry[1])
+        peers.append(peer)
+    for round in range(ROUNDS):
+        sizes = deliver(peers)
+        head = HEADER.size + format.whole_bytes + 4 * format.head
+        again = restart is not None and round == RESTART + 1 and not strict
+        assert set(sizes) <= {head, head + 4 * format.body}
+        assert (max(sizes) > head) == (round in told_in or again)
+        for i, peer in enumerate(peers):
+            peer.step(i)
+        if round == RESTART and restart is not None:
+            peers[1] = restored(peers[1], 1, restart)
+            peers[1].post(1, peers[1].carry[1])
+    return np.stack([np.asarray(peer.carry[0].X)[0] for peer in peers])
+
+
+@pytest.mark.parametrize(("method", "told_in"), CASES)
+def test_rounds_over_frames_and_from_a_checkpoint_are_the_simulators(method, told_in, tmp_path):
     problem = problem_of(7, 4)
-    format = message_format(method, 7, Fit())
-    assert format == MessageFormat(2, 7, "float64", None, HEAD, 7)
     with jax.enable_x64(True):
-        own = [problem.only([i]) for i in range(4)]
-        facts = [facts_of(part, int(graph.degrees[i])) for i, part in enumerate(own)]
-        peers = []
-        for i in range(4):
-            around = graph.neighbours(i).tolist()
-            stepper = Stepper(own[i], i, method, 0, np.dtype(float), facts[i])
-            stepper = stepper.among([EdgeFacts(facts[i], facts[j]) for j in around])
-            peer = OnePeer(stepper=stepper, carry=stepper.start(), strict=strict, **NEW)
-            peer.connect(i, around, format, strict)
-            peer.post(i, peer.carry[1])
-            peers.append(peer)
-        for round in range(rounds):
-            sizes = deliver(peers)
-            head = HEADER.size + 2 * 7 * 8 + 4 * HEAD
-            assert set(sizes) <= {head, head + 4 * 7}
-            told_now = round % EVERY == 0 or (not strict and round == 8)
-            assert (head + 4 * 7 in sizes) == told_now
-            for i, peer in enumerate(peers):
-                peer.step(i)
-            if round == 7:  # with bodies of round 6, and none to come in round 8
-                peers[1] = restored(peers[1], 1, tmp_path)
-                peers[1].post(1, peers[1].carry[1])
-        models = np.stack([np.asarray(peer.carry[0].X)[0] for peer in peers])
-    expected = ew.solve(problem, graph, method, rounds=rounds, reference=False).X
-    np.testing.assert_allclose(models, expected, rtol=0, atol=1e-14)
+        format = message_format(method, problem.size, Fit())
+        given = steppers_of(problem, method), format, told_in
+        undisturbed = run(*given, True, None)
+        for strict in (True, False):
+            assert np.array_equal(run(*given, strict, tmp_path), undisturbed)
+    expected = ew.solve(problem, GRAPH, method, rounds=ROUNDS, reference=False).X
+    np.testing.assert_allclose(undisturbed, expected, rtol=1e-10)
+
+
+def test_the_sizes_of_news_are_the_methods():
+    assert message_format(Telling(), 7, Fit()) == MessageFormat(2, 7, "float64", None, HEAD, 7)
+    assert message_format(ew.PDMM(), 7, Fit()) == MessageFormat(1, 7, "float64")

@@ -122,19 +122,25 @@ class Stepper:
         the one that was at places[n]; to new ones they begin. News are of the node, and stay. For
         methods that heal: what they hold of an edge is the messages alone."""
         state, outbox = carry
-        # of messages alone, so that no pass over the data is compiled for a memory to begin with
-        opening = jax.jit(lambda *known: begin(*known)[1])
-        first = opening(self.method, self.block, state.X, self.noisy_duals(dual_noise))
+        hears = self.method.hears
         old = [k for k in places if k is not None]
         new = np.array([n for n, k in enumerate(places) if k is None], int)
         kept = np.array([n for n, k in enumerate(places) if k is not None], int)
-        rows = [
-            o
-            if kind == "news"
-            else jnp.zeros_like(f).at[kept].set(o[np.array(old, int)]).at[new].set(f[new])
-            for kind, f, o in zip(self.method.hears, first, outbox, strict=True)
-        ]
-        return state, tuple(rows)
+
+        # of these messages alone, so that no pass over the data is compiled for what else begins
+        def opening(*known: Any) -> list[Array]:
+            return [f for kind, f in zip(hears, begin(*known)[1], strict=True) if kind != "news"]
+
+        noisy = self.noisy_duals(dual_noise)
+        first = iter(jax.jit(opening)(self.method, self.block, state.X, noisy))
+
+        def along_edges(o: Array, f: Array) -> Array:
+            return jnp.zeros_like(f).at[kept].set(o[np.array(old, int)]).at[new].set(f[new])
+
+        rows = zip(hears, outbox, strict=True)
+        return state, tuple(
+            o if kind == "news" else along_edges(o, next(first)) for kind, o in rows
+        )
 
     def random_bits(self, round: int) -> np.ndarray:
         first = round - round % AHEAD

@@ -133,6 +133,13 @@ def told_bytes(news: memoryview, format: MessageFormat) -> int:
     return format.news_bytes if FLAGS.index(flag) else format.head * NEWS.itemsize
 
 
+def vectors_in(data: bytes, format: MessageFormat) -> int:
+    """Of an encoded frame of vectors, where a body of news counts as one, as in every trace."""
+    size = format.whole_bytes if data[3] == VECTORS else format.delta_bytes
+    told = len(data) - HEADER.size - size
+    return format.vectors + (told > format.head * NEWS.itemsize)
+
+
 def require_finite(numbers: np.ndarray) -> None:
     """Beyond this a few more steps would come to what is not finite, and stay there."""
     if not np.abs(numbers).max(initial=0) <= LARGEST_NUMBER[numbers.dtype.itemsize]:

@@ -24,6 +24,7 @@ from edgewise.peers.transport.frames import (
     ProtocolError,
     decode,
     encode,
+    vectors_in,
 )
 from edgewise.peers.transport.news import merged, told
 from edgewise.peers.transport.wakeup import Wakeup
@@ -124,7 +125,7 @@ class Link:
             data = self.next_message(codec)
             if data is not None:
                 await self.send(stream, data)
-                self.vectors_sent += self.format.vectors
+                self.vectors_sent += vectors_in(data, self.format)
             elif self.farewell is not None and not self.farewell_sent:
                 await self.send(stream, self.farewell)
                 self.farewell_sent = True
