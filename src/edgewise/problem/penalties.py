@@ -32,6 +32,8 @@ _PARAMETERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 class Checked:
     """Parameters are checked when given; jax rebuilds instances from tracers without this."""
 
+    separable = False  # h(x) = sum_j h_j(x_j): then prox takes a step t for every coordinate too
+
     def __post_init__(self) -> None:
         concrete = {k: v for k, v in vars(self).items() if not isinstance(v, Tracer)}
         for name, value in concrete.items():
@@ -60,6 +62,7 @@ class _Set(Checked):
 @pytree()
 class NoPenalty(Checked):
     compiled_as = "none"
+    separable = True
 
     def value(self, x: Array) -> Array:
         return jnp.zeros((), x.dtype)
@@ -73,6 +76,7 @@ class L1(Checked):
     """lam |x|₁"""
 
     compiled_as = "l1"
+    separable = True
 
     lam: Any
 
@@ -89,6 +93,7 @@ class SquaredL2(Checked):
     """lam/2 |x|²"""
 
     compiled_as = "squared-l2"
+    separable = True
 
     lam: Any
 
@@ -104,6 +109,7 @@ class ElasticNet(Checked):
     """l1 |x|₁ + l2/2 |x|²"""
 
     compiled_as = "elastic-net"
+    separable = True
 
     l1: Any
     l2: Any
@@ -150,6 +156,8 @@ class GroupL2(Checked):
 class Box(_Set):
     """lower <= x <= upper, numbers or vectors; either may be infinite."""
 
+    separable = True
+
     lower: Any
     upper: Any
 
@@ -168,6 +176,8 @@ class Box(_Set):
 
 @pytree()
 class NonNegative(_Set):
+    separable = True
+
     def prox(self, x: Array, t: Array) -> Array:
         from optax.projections import projection_non_negative
 

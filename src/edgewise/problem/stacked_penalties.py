@@ -38,14 +38,16 @@ class StackedPenalties:
 
     def prox(self, X: Array, t: Array) -> Array:
         X, untouched = jnp.split(X, [X.shape[1] - self.free], axis=1)
-        points = [jax.vmap(lambda p, x, s: p.prox(x, s))(m, X, t[:, 0]) for m in self.members]
+        t = t[:, 0] if t.shape[1] == 1 else t
+        points = [jax.vmap(lambda p, x, s: p.prox(x, s))(m, X, t) for m in self.members]
         masks = [mask[:, None] for mask in self.masks]
         chosen = jnp.select(masks, points) if len(points) > 1 else points[0]
         return jnp.concatenate([chosen, untouched], axis=1) if self.free else chosen
 
 
 def stack(penalties: Any, nodes: int, size: int, free: int = 0) -> StackedPenalties:
-    """One block with value(X) -> (v,) and prox(X, t) -> (v, n), for X (v, n) and t (v, 1).
+    """One block with value(X) -> (v,) and prox(X, t) -> (v, n), for X (v, n) and t (v, 1), or
+    (v, n - free) where all penalties are separable.
 
     `penalties` is one, or one per node: any objects with value(x) and prox(x, t), compiled in if
     they are no pytrees. The last `free` of the `size` coordinates are outside the penalty.

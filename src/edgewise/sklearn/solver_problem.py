@@ -75,6 +75,8 @@ def coded(loss: Any, classes: int) -> Any:
 class ScaledElasticNet:
     """Σ_j l1_j |x_j| + l2_j/2 x_j²: the plain one, once every feature has a scale of its own."""
 
+    separable = True
+
     l1: Any  # (n,)
     l2: Any  # (n,)
 
