@@ -11,8 +11,8 @@
     └── CheckpointError                  a checkpoint that is damaged or of another run
 
 Each message says what is wrong and what to do about it. A run that diverges is not an error: it
-returns what there is, with a DivergenceWarning; a centralised answer that missed its tolerance comes
-with a ReferenceWarning.
+returns what there is, with a DivergenceWarning; so does a centralised answer that missed its
+tolerance, with a ReferenceWarning.
 """
 
 from collections.abc import Iterable

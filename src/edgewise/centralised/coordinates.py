@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from edgewise.backend.threads import over
 from edgewise.centralised.smooth_part import Smooth
@@ -47,7 +46,7 @@ class ScaledSmooth:
         self.lipschitz_of_plain = bend * (square.sum() + bool(self.free)) + ridge + 1e-300
         terms = np.sqrt(smooth.mean_square_slope() * (square / own**2).sum())
         self.rounding = float(np.finfo(float).eps * terms)
-        self.steepest = self._steepest() + ridge / own.min() ** 2 + 1e-300
+        self.steepest = loss.curvature() * self._steepest() + ridge / own.min() ** 2 + 1e-300
 
     def plain(self, u: np.ndarray) -> np.ndarray:
         """The x of u."""
@@ -78,7 +77,8 @@ class ScaledSmooth:
         return None if H is None else H / self.scale / self.scale[:, None]
 
     def _steepest(self) -> float:
-        """Of the gradient of F without its ridge, by power iteration over all samples."""
+        """The gradient of F without its ridge, for a loss of curvature 1: by power iteration over
+        all samples."""
         smooth, p = self.smooth, len(self.center)
         scale = np.append(self.scale[:p], self.scale[-1])
         v = np.random.default_rng(0).standard_normal(p + 1)
@@ -98,7 +98,7 @@ class ScaledSmooth:
             v[-1] *= bool(self.free)
             v = v / scale
             top = float(np.linalg.norm(v))
-        return SAFETY * smooth.problem.loss.curvature() * top
+        return SAFETY * top
 
 
 def column_moments(smooth: Smooth) -> tuple[float, np.ndarray, np.ndarray]:
@@ -106,8 +106,7 @@ def column_moments(smooth: Smooth) -> tuple[float, np.ndarray, np.ndarray]:
 
     def part(c: slice) -> Any:
         X, w = smooth._rows(c), smooth.weight[c]
-        squares = X.multiply(X).T @ w if sp.issparse(X) else np.einsum("i,ij,ij->j", w, X, X)
-        return np.stack([X.T @ w, squares])
+        return np.stack([X.T @ w, (X**2).T @ w])
 
     total = float(smooth.weight.sum())
     mean, square = np.sum(over(smooth.chunks, part), axis=0) / total
