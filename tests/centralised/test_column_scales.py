@@ -163,3 +163,18 @@ def test_says_what_it_reached_and_what_to_do():
     assert not star.reached
     assert star.optimality > 1e-6
     assert ew.reference(problem).reached
+
+
+def test_a_half_space_in_any_units():
+    x = found(X * UNITS, NUMBER, ew.Squared(), ew.HalfSpace(UNITS, -1.5))
+    plain = found(X, NUMBER, ew.Squared(), ew.HalfSpace(np.ones(P), -1.5))
+    assert plain[:P].sum() == pytest.approx(-1.5, abs=1e-12)  # it binds
+    np.testing.assert_allclose(x[:P] * UNITS, plain[:P], atol=1e-10)
+
+
+def test_a_penalty_that_ties_columns_together_makes_it_say_so():
+    """A ball in the units of unequal columns: steps as short as the longest column wants are lost
+    in rounding, whatever the displacement says."""
+    problem = ew.Problem(ew.split(X * UNITS, CLASS, nodes=4), ew.Logistic(), ew.L2Ball(0.5))
+    with pytest.warns(ReferenceWarning, match="like scale"):
+        assert not ew.reference(problem).reached

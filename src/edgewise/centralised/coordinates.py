@@ -17,7 +17,8 @@ class ScaledSmooth:
     no penalty, so what penalties and constraints mean stays what it was.
 
     scale_j^2 bounds the curvature of F along column j. With `each` columns have scales of their
-    own, which a penalty must allow; else they share one.
+    own, which a penalty must allow; else they share one, and `units` make up for it where sizes of
+    gradients are measured.
     """
 
     def __init__(self, smooth: Smooth, each: bool) -> None:
@@ -28,6 +29,7 @@ class ScaledSmooth:
         p = self.weights // self.outputs
         self.center = np.zeros(p)
         self.scale = np.ones(problem.size)  # (n,)
+        self.units = np.ones(problem.size)  # (n,)
         self.steepest = self.lipschitz_of_plain = np.nan
         self.rounding = 0.0  # about what it leaves of a gradient
         if not loss.linear:
@@ -39,12 +41,13 @@ class ScaledSmooth:
             self.center = mean
             spread = np.maximum(square - mean**2, NEARLY_CONSTANT * square)
         ridge, bend = float(loss.ridge), loss.curvature() * total
-        spread = spread if each else np.full(p, spread.mean())
-        own = np.sqrt(bend * spread + ridge)
-        own = np.where(own > 0, own, 1.0)
+        columns = np.sqrt(bend * spread + ridge)
+        columns = np.where(columns > 0, columns, 1.0)
+        own = columns if each else np.full(p, np.sqrt((columns**2).mean()))
+        self.units[: self.weights] = np.tile(own / columns, self.outputs)
         self.scale = np.append(np.tile(own, self.outputs), np.full(self.free, np.sqrt(bend) or 1.0))
         self.lipschitz_of_plain = bend * (square.sum() + bool(self.free)) + ridge + 1e-300
-        terms = np.sqrt(smooth.mean_square_slope() * (square / own**2).sum())
+        terms = np.sqrt(smooth.mean_square_slope() * (square / columns**2).sum())
         self.rounding = float(np.finfo(float).eps * terms)
         self.steepest = loss.curvature() * self._steepest() + ridge / own.min() ** 2 + 1e-300
 

@@ -20,12 +20,13 @@ def fixed_point(
     displacement: Callable[[Vector], Vector],
     jacobian: Callable[[Vector], Vector | None],
     merit: Callable[[Vector], float],
+    size: Callable[[Vector], float],
     accelerate: "NesterovMomentum | Anderson",
     z: Vector,
     tol: float,
     iterations: int,
 ) -> tuple[Vector, int]:
-    """z with |displacement(z)| <= tol, or the best there is, and the steps that it took.
+    """z with size(displacement(z)) <= tol, or the best there is, and the steps that it took.
 
     Between attempts at semismooth Newton steps, steps of the plain map z + displacement(z) are
     taken, accelerated. A Newton step must make `merit`, which is least at the solution, clearly
@@ -35,23 +36,24 @@ def fixed_point(
     move = displacement(z)
     best, best_z, stuck, due, failed = np.inf, z, 0, 0, 0
     J: Factors | None = None
-    near = 1e-6 * float(np.linalg.norm(move))
+    near = 1e-6 * size(move)  # or a few roundings of z itself, below
     for k in range(iterations):
-        size = float(np.linalg.norm(move))
-        stuck = 0 if size < 0.999 * best else stuck + 1
-        if size < best:
-            best, best_z = size, z
+        now = size(move)
+        stuck = 0 if now < 0.999 * best else stuck + 1
+        if now < best:
+            best, best_z = now, z
         if best <= tol:
-            return (best_z if J is None else last_digits(displacement, J, z, move)), k
-        if (stuck > PATIENCE and best < near) or (failed >= NEWTONS_LAST and best < 100 * tol):
+            return (best_z if J is None else last_digits(displacement, size, J, z, move)), k
+        close = best < max(near, 1e-14 * size(z))
+        if (stuck > PATIENCE and close) or (failed >= NEWTONS_LAST and best < 100 * tol):
             return best_z, k
         found = None
         if k >= due:
             J = factors(jacobian(z)) if J is None else J
-            found = None if J is None else newton(displacement, merit, J, z, move)
+            found = None if J is None else newton(displacement, merit, size, J, z, move)
             due = iterations if J is None else k + (1 if found else NEWTON_EVERY)
             failed = 0 if found else failed + 1
-            if found is None or np.linalg.norm(found[1]) > SLOW * size:
+            if found is None or size(found[1]) > SLOW * now:
                 J = None
         if found:
             accelerate.forget()
@@ -62,6 +64,7 @@ def fixed_point(
 def newton(
     displacement: Callable[[Vector], Vector],
     merit: Callable[[Vector], float],
+    size: Callable[[Vector], float],
     J: Factors,
     z: Vector,
     move: Vector,
@@ -72,7 +75,7 @@ def newton(
     for damping in (1.0, 0.3, 0.1, 0.03, 0.01):
         new = z + damping * step
         new_move = displacement(new)
-        smaller = np.linalg.norm(new_move) < 0.9 * np.linalg.norm(move)
+        smaller = size(new_move) < 0.9 * size(move)
         drop = (height - merit(new)) / (abs(height) + 1e-300)
         if drop > 1e-8 or (smaller and drop >= -1e-13):
             return new, new_move
@@ -80,12 +83,16 @@ def newton(
 
 
 def last_digits(
-    displacement: Callable[[Vector], Vector], J: Factors, z: Vector, move: Vector
+    displacement: Callable[[Vector], Vector],
+    size: Callable[[Vector], float],
+    J: Factors,
+    z: Vector,
+    move: Vector,
 ) -> Vector:
     """One more step, by the last Jacobian: a small displacement may be a long way from the solution
     along a flat direction, and Newton's step knows how long."""
     new = z + lu_solve(J, -move)
-    return new if np.linalg.norm(displacement(new)) <= np.linalg.norm(move) else z
+    return new if size(displacement(new)) <= size(move) else z
 
 
 def factors(J: Vector | None) -> Factors | None:

@@ -45,9 +45,9 @@ def reference(problem: Problem, tol: float = 1e-12, iterations: int = 20_000) ->
     method, and takes momentum; with several, Anderson's acceleration. Where the Hessian is
     affordable, semismooth Newton steps on the fixed point finish the work. All in coordinates of
     its own (`ScaledSmooth`): columns are centred where there is an intercept, and of like curvature
-    where all penalties are separable. Stops at `tol` relative to the gradient at the start, in
-    these coordinates, or when rounding lets it fall no further; a ReferenceWarning says where it
-    did not get there.
+    where all penalties let it (`separable`). Stops at `tol` relative to the gradient at the start,
+    in these coordinates, or when rounding lets it fall no further; a ReferenceWarning says where
+    it did not get there.
 
     >>> shards = [(np.eye(2), [1, 0]), (np.eye(2), [3, 0])]
     >>> reference(edgewise.Problem(shards, edgewise.Squared(), edgewise.L1(0.25))).x.round(9)
@@ -70,12 +70,13 @@ def _solve(problem: Problem, tol: float, iterations: int) -> Reference:
     plain = Smooth(problem)
     members, group_of = groups(problem)
     separable = all(getattr(h, "separable", False) for h in members)
-    smooth = ScaledSmooth(plain, each=separable)
+    diagonal = separable or all(takes_steps(h) for h in members)
+    smooth = ScaledSmooth(plain, each=diagonal)
     share = np.bincount(group_of, minlength=len(members)) / problem.nodes
     block = stack(members, len(members), problem.size, free=problem.free)
     step, scale = 1 / smooth.steepest, smooth.scale
     own_steps = step / scale[: smooth.weights] ** 2
-    steps = np.tile(own_steps if separable else own_steps[:1], (len(members), 1))
+    steps = np.tile(own_steps if diagonal else own_steps[:1], (len(members), 1))
 
     @remembering
     def forward(z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -121,12 +122,18 @@ def _solve(problem: Problem, tol: float, iterations: int) -> Reference:
 
     zero = np.zeros((len(members), problem.size))
     start = np.asarray(prox_of(block, zero, steps)) * scale
-    least = float(step * np.linalg.norm(smooth.gradient(zero[0]))) + 1e-300
+    units = np.tile(smooth.units, len(members))
+
+    def size(move: np.ndarray) -> float:
+        return float(np.linalg.norm(move * units))
+
+    least = float(step * np.linalg.norm(smooth.gradient(zero[0]) * smooth.units)) + 1e-300
     goal = max(tol * least, step * smooth.rounding)
     z, spent = fixed_point(
         displacement,
         jacobian,
         merit,
+        size,
         NesterovMomentum() if len(members) == 1 else Anderson(),
         start.ravel(),
         goal,
@@ -134,7 +141,9 @@ def _solve(problem: Problem, tol: float, iterations: int) -> Reference:
     )
     z = z.reshape(zero.shape)
     _, y, inner = forward(z)
-    gap = np.sqrt(share @ ((inner - share @ z) ** 2).sum(1))
+    gap = np.sqrt(share @ (((inner - share @ z) * smooth.units) ** 2).sum(1))
+    if not diagonal:  # a step as short as the steepest column wants may be lost in rounding
+        gap = np.hypot(gap, np.finfo(float).eps * size(z.ravel()))
     # not inner / scale, which may be a rounding error off a constraint or a zero
     ends = smooth.uncentred(np.array(prox_of(block, y / scale, steps)))
     x = share @ ends
@@ -158,15 +167,15 @@ def _solve(problem: Problem, tol: float, iterations: int) -> Reference:
         bool(gap <= max(goal, tol * least)),
     )
     if not star.reached:
-        warnings.warn(shortfall(star, tol, iterations, separable), ReferenceWarning, stacklevel=3)
+        warnings.warn(shortfall(star, tol, iterations, diagonal), ReferenceWarning, stacklevel=3)
     return star
 
 
-def shortfall(star: Reference, tol: float, iterations: int, separable: bool) -> str:
+def shortfall(star: Reference, tol: float, iterations: int, diagonal: bool) -> str:
     """One line: what was reached, and what to do."""
     if star.iterations >= iterations:
         advice = f"give edgewise.reference(problem, iterations=) more than {iterations}"
-    elif separable:
+    elif diagonal:
         advice = "columns that all but repeat each other leave no more digits: add ridge"
     else:
         advice = "bring the features to a like scale, which this penalty does not let it do inside"
@@ -174,6 +183,11 @@ def shortfall(star: Reference, tol: float, iterations: int, separable: bool) -> 
         f"the centralised answer has an optimality of {star.optimality:.1e}, {tol:.0e} wanted "
         f"(residual {star.residual:.1e}): {advice}"
     )
+
+
+def takes_steps(penalty: Any) -> bool:
+    """Whether its prox takes a step for each coordinate."""
+    return any(getattr(penalty, what, False) for what in ("separable", "diagonal"))
 
 
 def remembering(f: Callable[[np.ndarray], T]) -> Callable[[np.ndarray], T]:

@@ -33,6 +33,7 @@ class Checked:
     """Parameters are checked when given; jax rebuilds instances from tracers without this."""
 
     separable = False  # h(x) = sum_j h_j(x_j): then prox takes a step t for every coordinate too
+    diagonal = False  # prox takes that though h is no such sum
 
     def __post_init__(self) -> None:
         concrete = {k: v for k, v in vars(self).items() if not isinstance(v, Tracer)}
@@ -230,12 +231,15 @@ class L2Ball(_Set):
 class HalfSpace(_Set):
     """a·x <= b"""
 
+    diagonal = True
+
     a: Any
     b: Any
 
     def prox(self, x: Array, t: Array) -> Array:
         a, b = _as(x, self.a), _as(x, self.b)
-        return x - jnp.maximum((a * x).sum() - b, 0) / (a * a).sum() * a
+        along = a if jnp.ndim(t) == 0 else _as(x, t) * a
+        return x - jnp.maximum((a * x).sum() - b, 0) / (a * along).sum() * along
 
 
 def _as(x: Array, value: Any) -> Array:

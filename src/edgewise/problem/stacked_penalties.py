@@ -47,7 +47,7 @@ class StackedPenalties:
 
 def stack(penalties: Any, nodes: int, size: int, free: int = 0) -> StackedPenalties:
     """One block with value(X) -> (v,) and prox(X, t) -> (v, n), for X (v, n) and t (v, 1), or
-    (v, n - free) where all penalties are separable.
+    (v, n - free) where all penalties take a step for each coordinate.
 
     `penalties` is one, or one per node: any objects with value(x) and prox(x, t), compiled in if
     they are no pytrees. The last `free` of the `size` coordinates are outside the penalty.
