@@ -4,7 +4,7 @@ value(x) -> scalar          prox(x, t) = argmin_u h(u) + |u - x|² / 2t
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -31,9 +31,6 @@ _PARAMETERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 
 class Checked:
     """Parameters are checked when given; jax rebuilds instances from tracers without this."""
-
-    separable = False  # h(x) = sum_j h_j(x_j): then prox takes a step t for every coordinate too
-    diagonal = False  # prox takes that though h is no such sum
 
     def __post_init__(self) -> None:
         concrete = {k: v for k, v in vars(self).items() if not isinstance(v, Tracer)}
@@ -62,8 +59,9 @@ class _Set(Checked):
 
 @pytree()
 class NoPenalty(Checked):
+    absent: ClassVar[bool] = True
+    separable: ClassVar[bool] = True
     compiled_as = "none"
-    separable = True
 
     def value(self, x: Array) -> Array:
         return jnp.zeros((), x.dtype)
@@ -76,8 +74,8 @@ class NoPenalty(Checked):
 class L1(Checked):
     """lam |x|₁"""
 
+    separable: ClassVar[bool] = True
     compiled_as = "l1"
-    separable = True
 
     lam: Any
 
@@ -93,8 +91,8 @@ class L1(Checked):
 class SquaredL2(Checked):
     """lam/2 |x|²"""
 
+    separable: ClassVar[bool] = True
     compiled_as = "squared-l2"
-    separable = True
 
     lam: Any
 
@@ -109,8 +107,8 @@ class SquaredL2(Checked):
 class ElasticNet(Checked):
     """l1 |x|₁ + l2/2 |x|²"""
 
+    separable: ClassVar[bool] = True
     compiled_as = "elastic-net"
-    separable = True
 
     l1: Any
     l2: Any
@@ -157,7 +155,7 @@ class GroupL2(Checked):
 class Box(_Set):
     """lower <= x <= upper, numbers or vectors; either may be infinite."""
 
-    separable = True
+    separable: ClassVar[bool] = True
 
     lower: Any
     upper: Any
@@ -177,7 +175,7 @@ class Box(_Set):
 
 @pytree()
 class NonNegative(_Set):
-    separable = True
+    separable: ClassVar[bool] = True
 
     def prox(self, x: Array, t: Array) -> Array:
         from optax.projections import projection_non_negative
@@ -231,7 +229,7 @@ class L2Ball(_Set):
 class HalfSpace(_Set):
     """a·x <= b"""
 
-    diagonal = True
+    diagonal: ClassVar[bool] = True  # prox takes a step for each coordinate, though not separable
 
     a: Any
     b: Any

@@ -31,23 +31,33 @@ class StackedPenalties:
     masks: tuple[Array, ...]
     free: int
 
+    @property
+    def absent(self) -> bool:
+        """Whether no node has any."""
+        return all(getattr(member, "absent", False) for member in self.members)
+
+    @property
+    def separable(self) -> bool:
+        """Whether all are sums over coordinates, so that `prox` takes a step for each of them."""
+        return all(getattr(member, "separable", False) for member in self.members)
+
     def value(self, X: Array) -> Array:
         X = X[:, : X.shape[1] - self.free]
         values = [jax.vmap(lambda p, x: p.value(x))(m, X) for m in self.members]
         return jnp.select(self.masks, values) if len(values) > 1 else values[0]
 
     def prox(self, X: Array, t: Array) -> Array:
+        """t: (v, 1), or (v, n) where they are separable, or take a step for each coordinate."""
         X, untouched = jnp.split(X, [X.shape[1] - self.free], axis=1)
-        t = t[:, 0] if t.shape[1] == 1 else t
-        points = [jax.vmap(lambda p, x, s: p.prox(x, s))(m, X, t) for m in self.members]
+        steps = t[:, 0] if t.shape[1] == 1 else t[:, : X.shape[1]]
+        points = [jax.vmap(lambda p, x, s: p.prox(x, s))(m, X, steps) for m in self.members]
         masks = [mask[:, None] for mask in self.masks]
         chosen = jnp.select(masks, points) if len(points) > 1 else points[0]
         return jnp.concatenate([chosen, untouched], axis=1) if self.free else chosen
 
 
 def stack(penalties: Any, nodes: int, size: int, free: int = 0) -> StackedPenalties:
-    """One block with value(X) -> (v,) and prox(X, t) -> (v, n), for X (v, n) and t (v, 1), or
-    (v, n - free) where all penalties take a step for each coordinate.
+    """One block with value(X) -> (v,) and prox(X, t) -> (v, n), for X (v, n) and t (v, 1).
 
     `penalties` is one, or one per node: any objects with value(x) and prox(x, t), compiled in if
     they are no pytrees. The last `free` of the `size` coordinates are outside the penalty.
