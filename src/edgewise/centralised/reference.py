@@ -147,6 +147,8 @@ def _solve(problem: Problem, tol: float, iterations: int) -> Reference:
     # not inner / scale, which may be a rounding error off a constraint or a zero
     ends = smooth.uncentred(np.array(prox_of(block, y / scale, steps)))
     x = share @ ends
+    if gap <= goal:  # copies agree, so what holds one of them at zero holds x there
+        x[: smooth.weights][(ends[:, : smooth.weights] == 0).any(0)] = 0
     gradients = plain.node_gradients(x)
     subgradients = (y - inner) / step * scale
     subgradients[:, smooth.weights :] = 0
