@@ -232,6 +232,7 @@ def restored(peer, id, tmp_path):
 
 
 GRAPH = ew.Graph.from_edges([(0, 1), (1, 2), (2, 0), (2, 3), (3, 0)])
+PENALTIES = [ew.L1(1e-2), ew.Box(-0.1, 0.1), ew.NoPenalty(), ew.L2Ball(0.3)]
 ROUNDS, RESTART = 13, 9
 CASES = [  # and the rounds whose messages have bodies
     (Telling(), {0, 3, 6, 9, 12}),
@@ -274,7 +275,7 @@ def run(steppers, format, told_in, strict, restart):
 
 @pytest.mark.parametrize(("method", "told_in"), CASES)
 def test_rounds_over_frames_and_from_a_checkpoint_are_the_simulators(method, told_in, tmp_path):
-    problem = problem_of(7, 4)
+    problem = problem_of(7, 4, penalty=PENALTIES if method.takes_penalty else None)
     with jax.enable_x64(True):
         format = message_format(method, problem.size, Fit())
         given = steppers_of(problem, method), format, told_in
