@@ -238,7 +238,8 @@ class NewtonPD(MethodDefaults):
         level = jnp.where(due, 0, s.level + rising)
         s = s._replace(
             X=X, sent=sent, loss=loss, H=H, body=body, level=level, Y=Y, gap=gap, balance=balance,
-            rounds=rounds, epoch=epoch, renewed=due | damp, edges=s.edges._replace(duals=duals), memory=memory,
+            rounds=rounds, epoch=epoch, renewed=due | damp, memory=memory,
+            edges=s.edges._replace(duals=duals),
         )  # fmt: skip
         lacking = any_edge(p.links, heard.stale, v)
         return s, (sent[owner], duals, tell(fresh | again, level, lacking, epoch, gap.probes, body))
