@@ -30,6 +30,8 @@ from edgewise.methods.pmgt import PMGT
 from edgewise.methods.primal_dual import PrimalDual
 from edgewise.methods.tracking import GradientTracking
 
+AUTO = "auto"  # `methods/auto.py` chooses; no method by itself
+
 CATALOGUE: dict[str, tuple[Callable[[], Method], str]] = {
     "pd": (
         lambda: PrimalDual(Full()),
@@ -163,8 +165,10 @@ def make(method: Method | str, eta: Any = None, rho: Any = None) -> Method:
     """A method from its name, or the object; eta and rho, where given, override its own. Raises
     MethodError where it is none."""
     if isinstance(method, str):
+        if method == AUTO:
+            raise MethodError("auto chooses a method by the problem: here there is none, name one")
         if method not in CATALOGUE:
-            raise UnknownName("method", method, CATALOGUE)
+            raise UnknownName("method", method, [AUTO, *CATALOGUE])
         method = CATALOGUE[method][0]()
     chosen = require_method(method)
     changes = {k: v for k, v in (("eta", eta), ("rho", rho)) if v is not None}
