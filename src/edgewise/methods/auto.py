@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from edgewise.problem.problem import Problem
 
 STAND_IN = "pdmm"
-NEWTON = "newton-pd" if "newton-pd" in CATALOGUE else STAND_IN  # matrices, few rounds, no steps
+NEWTON = "newton-pd"  # n x n matrices; few rounds, no steps
 LOCAL = "lt-svr-pd-es" if "lt-svr-pd-es" in CATALOGUE else STAND_IN  # any loss, any size
 STREAMING = "spd"
 

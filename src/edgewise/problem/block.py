@@ -133,14 +133,33 @@ class Block(NamedTuple):
         """(v, n) gradients of the nodes' mean losses, ridge apart."""
         return self.refresh(None, jnp.zeros_like(X), X, jnp.ones(X.shape[0], bool))[1]
 
-    def node_means(self, X: Array, each: Callable[[SampleChunk, Array], Array]) -> Array:
-        """(v,) means over a node's samples of each(part, models) (c, T)."""
+    def hessians(self, H: Array, X: Array, due: Array) -> Array:
+        """(v, n, n) Hessians of the nodes' mean losses of margins, ridge apart, at X at the nodes
+        that are due; the others keep theirs."""
+
+        def visit(part: SampleChunk, H: Array) -> Array:
+            return part.place.add(
+                H, part.hessian(self, part.of(X)) / match(part.of(self.counts), H)
+            )
+
+        made: Array = fold(self, due, visit, H, X.dtype)
+        return made
+
+    def node_means(
+        self, X: Array, each: Callable[[SampleChunk, Array], Array], due: Array | None = None
+    ) -> Array:
+        """(v,) means over a node's samples of each(part, models) (c, T); zero where not due."""
 
         def visit(part: SampleChunk, total: Array) -> Array:
             return part.place.add(total, each(part, part.of(X)).sum(1))
 
         total = jnp.zeros(X.shape[0], X.dtype)
-        return fold(self, jnp.ones(X.shape[0], bool), visit, total, X.dtype) / self.counts
+        due = jnp.ones(X.shape[0], bool) if due is None else due
+        return fold(self, due, visit, total, X.dtype) / self.counts
+
+    def mean_losses(self, X: Array, due: Array) -> Array:
+        """(v,) ridge apart, of the nodes that are due; zero for the others."""
+        return self.node_means(X, lambda part, models: part.values(self, models), due)
 
     def values(self, X: Array) -> Array:
         """(v,) mean losses, ridge included: what a function-value oracle tells."""

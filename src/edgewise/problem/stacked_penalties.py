@@ -31,14 +31,26 @@ class StackedPenalties:
     masks: tuple[Array, ...]
     free: int
 
+    @property
+    def absent(self) -> bool:
+        """Whether no node has any."""
+        return all(getattr(member, "absent", False) for member in self.members)
+
+    @property
+    def separable(self) -> bool:
+        """Whether all are sums over coordinates, so that `prox` takes a step for each of them."""
+        return all(getattr(member, "separable", False) for member in self.members)
+
     def value(self, X: Array) -> Array:
         X = X[:, : X.shape[1] - self.free]
         values = [jax.vmap(lambda p, x: p.value(x))(m, X) for m in self.members]
         return jnp.select(self.masks, values) if len(values) > 1 else values[0]
 
     def prox(self, X: Array, t: Array) -> Array:
+        """t: (v, 1), or (v, n) where they are separable."""
         X, untouched = jnp.split(X, [X.shape[1] - self.free], axis=1)
-        points = [jax.vmap(lambda p, x, s: p.prox(x, s))(m, X, t[:, 0]) for m in self.members]
+        steps = t[:, 0] if t.shape[1] == 1 else t[:, : X.shape[1]]
+        points = [jax.vmap(lambda p, x, s: p.prox(x, s))(m, X, steps) for m in self.members]
         masks = [mask[:, None] for mask in self.masks]
         chosen = jnp.select(masks, points) if len(points) > 1 else points[0]
         return jnp.concatenate([chosen, untouched], axis=1) if self.free else chosen
