@@ -198,6 +198,21 @@ def test_shards_give_what_their_data_give():
     assert "the shard of node 2, shards/node-2.npz, is damaged" in wrong.stderr
 
 
+def test_what_auto_chose_is_said_and_kept_by_its_name():
+    words = [*COMMON, "--tol", "1e-3", "--no-reference"]
+    text = call("solve", *words).stdout
+    note = "auto: newton-pd, because 3 unknowns fit a 3 x 3 matrix per node"
+    assert note in text
+    assert "newton-pd: reached tol" in text
+    (folder,) = Path("out").glob("newton-pd-*")
+    saved = runs.load_run(folder)
+    assert saved.config["method"] == saved.result["method"] == "newton-pd"  # for --resume
+    assert saved.result["method_note"] == note
+    assert note in (folder / "log.txt").read_text()
+    told = said("solve", "--resume", folder, "--tol", "1e-8")
+    assert told["rounds"] > saved.result["rounds"]
+
+
 # --- configurations -------------------------------------------------------------------------------
 
 
@@ -256,6 +271,7 @@ def test_exit_codes_tell_converged_from_not_and_from_diverged():
         (["solve", "gone.csv"], "gone.csv"),
         (["solve", *QUICK, "--method", "saga"], "unknown method 'saga'"),
         (["solve", *QUICK, "--method", "extra", "--penalty", "l1:1"], "cannot handle a penalty"),
+        (["solve", *COMMON, "--set", "batch=2"], "that auto is yet to choose: name one"),
         (["solve", *QUICK, "--penalty", "l3:1"], "unknown penalty 'l3'"),
         (["solve", *QUICK, "--loss", "squared"], "needs numbers as labels"),
         (["solve", *QUICK, "--eta", "big"], "step 'big' cannot be read"),
@@ -466,7 +482,7 @@ def test_methods_agree_with_their_index():
             assert (row["rounds_a_step"] == 1) == (len(vectors) == 1), name
     assert told["pdmm"]["heals"]
     assert not told["d-admm"]["heals"]
-    assert "the one to try first" in call("methods").stdout
+    assert "auto, the default: newton-pd up to 1,000 unknowns" in call("methods").stdout
 
 
 def test_doctor_says_what_there_is(monkeypatch):

@@ -199,7 +199,7 @@ class RunOptions:
         option(
             STOP,
             "Rounds between two rows of the trace.",
-            show_default="10, or 50 where a round takes few samples",
+            show_default="5, 10 or 50, by the work of a round",
         ),
     ] = None
     reference: Annotated[

@@ -48,7 +48,7 @@ CATALOGUE: dict[str, tuple[Callable[[], Method], str]] = {
     ),
     "saga-pd": (
         lambda: PrimalDual(SAGA()),
-        "the one to try first: one call a round, one number per sample",
+        "one call a round, one number kept per sample: where rounds are cheap",
     ),
     "svr-pd": (
         lambda: PrimalDual(SVRG()),

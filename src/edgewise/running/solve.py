@@ -59,8 +59,8 @@ def solve(
     rounds         communication rounds, at most
     seed           the same seed gives the same run, on every engine
     eta, rho       "auto" (the default), "theory", one number, or one per node (eta), edge (rho)
-    record_every   rounds between two rows of the trace; default 10, or 50 for methods that sample
-                   a few gradients a round
+    record_every   rounds between two rows of the trace; default 5 where a round takes Hessians,
+                   10 where it takes whole gradients, 50 where it takes those of a few samples
     tol            stop when the trace's `residual` falls to it
     oracle_budget  stop when the mean number of oracle calls per node reaches it
     checkpoint     a file to write the run's state to, and to go on from if it is there
@@ -117,8 +117,9 @@ def solve(
 
 
 def rows_apart(method: Method) -> int:
-    """A look costs a pass over the data, as much as a round of methods that ask for one."""
-    return 10 if method.samples is None else 50
+    """A look costs a pass over the data: the more a round does, the fewer there are, and the less
+    a look counts."""
+    return 5 if method.second_order else 10 if method.samples is None else 50
 
 
 solve_reference = reference

@@ -155,7 +155,7 @@ def test_only_neighbours_of_leaves_learn_gradients():
         ),
         (["--nodes", "3", "--method", "nids", "--mode", "strict"], "eta 'auto' is the smallest"),
         (["--nodes", "3", "--method", "nids", "--eta", "0.1"], "never forgets"),
-        (["--nodes", "3", "--set", "depth=3"], "sets nothing that saga-pd has"),
+        (["--nodes", "3", "--method", "saga-pd", "--set", "depth=3"], "sets nothing that saga-pd"),
         (["--nodes", "3", "--loss", "lost"], "unknown loss"),
         (["--nodes", "3", "--penalty", "l3:1"], "unknown penalty"),
         (["--nodes", "3", "--penalty", "3=l1:1"], "are no nodes"),
