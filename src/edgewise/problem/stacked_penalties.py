@@ -47,7 +47,7 @@ class StackedPenalties:
         return jnp.select(self.masks, values) if len(values) > 1 else values[0]
 
     def prox(self, X: Array, t: Array) -> Array:
-        """t: (v, 1), or (v, n) where they are separable."""
+        """t: (v, 1), or (v, n) where they are separable, or take a step for each coordinate."""
         X, untouched = jnp.split(X, [X.shape[1] - self.free], axis=1)
         steps = t[:, 0] if t.shape[1] == 1 else t[:, : X.shape[1]]
         points = [jax.vmap(lambda p, x, s: p.prox(x, s))(m, X, steps) for m in self.members]
