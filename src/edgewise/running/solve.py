@@ -27,6 +27,8 @@ from edgewise.running.run import Run
 
 log = logging.getLogger("edgewise")
 
+FEW = 10  # samples a round that are no work to speak of
+
 
 def solve(
     problem: Problem,
@@ -93,7 +95,6 @@ def solve(
     with nullcontext() if engine is None else engine.together():
         check(problem, graph, method, rounds, record_every, seed, tol, oracle_budget, reference)
         chosen, name, note = choose(method, problem, graph, eta, rho)
-        record_every = rows_apart(chosen) if record_every is None else record_every
         if faults is not None:
             chosen = under_faults(chosen, faults, problem, graph)
         if reference is None:
@@ -111,15 +112,16 @@ def solve(
         ):
             run = Run(problem, graph, made, X0, duals, faults, note)
             run.set_target(solve_reference(problem) if reference is True else reference or None)
-            return run.to_end(
-                rounds, record_every, tol, oracle_budget, checkpoint, bar, stop, callback
-            )
+            every = rows_apart(run.method) if record_every is None else record_every
+            return run.to_end(rounds, every, tol, oracle_budget, checkpoint, bar, stop, callback)
 
 
 def rows_apart(method: Method) -> int:
     """A look costs a pass over the data: the more a round does, the fewer there are, and the less
-    a look counts."""
-    return 5 if method.second_order else 10 if method.samples is None else 50
+    a look counts. Of a method that is prepared, which knows its steps a round."""
+    if method.second_order:
+        return 5
+    return 50 if method.samples is not None and method.samples < FEW else 10
 
 
 solve_reference = reference
