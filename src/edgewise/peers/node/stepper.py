@@ -119,24 +119,29 @@ class Stepper:
 
     def regrouped(self, carry: Any, places: list[int | None], dual_noise: float) -> Any:
         """The carry of another group of neighbours, among these: messages to the n-th are those to
-        the one that was at places[n]; to new ones they begin. News are of the node, and stay. For
-        methods that heal: what they hold of an edge is the messages alone."""
+        the one that was at places[n]; to new ones they begin, and so does what the state has of
+        edges. News are of the node, and stay. For methods that heal."""
         state, outbox = carry
         hears = self.method.hears
         old = [k for k in places if k is not None]
         new = np.array([n for n, k in enumerate(places) if k is None], int)
         kept = np.array([n for n, k in enumerate(places) if k is not None], int)
 
-        # of these messages alone, so that no pass over the data is compiled for what else begins
-        def opening(*known: Any) -> list[Array]:
-            return [f for kind, f in zip(hears, begin(*known)[1], strict=True) if kind != "news"]
+        # of edges alone, so that no pass over the data is compiled for what else begins
+        def opening(*known: Any) -> Any:
+            begun, messages = begin(*known)
+            along = [f for kind, f in zip(hears, messages, strict=True) if kind != "news"]
+            return along, getattr(begun, "edges", ())
 
         noisy = self.noisy_duals(dual_noise)
-        first = iter(jax.jit(opening)(self.method, self.block, state.X, noisy))
+        along, edges = jax.jit(opening)(self.method, self.block, state.X, noisy)
+        first = iter(along)
 
         def along_edges(o: Array, f: Array) -> Array:
             return jnp.zeros_like(f).at[kept].set(o[np.array(old, int)]).at[new].set(f[new])
 
+        if hasattr(state, "edges"):
+            state = state._replace(edges=jax.tree.map(along_edges, state.edges, edges))
         rows = zip(hears, outbox, strict=True)
         return state, tuple(
             o if kind == "news" else along_edges(o, next(first)) for kind, o in rows
