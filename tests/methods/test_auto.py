@@ -12,7 +12,7 @@ import edgewise as ew
 from edgewise import errors, spec
 from edgewise.cli.network_options import InitOptions
 from edgewise.cli.options import SolveOptions, TuneOptions
-from edgewise.methods.auto import LOCAL, MOST_UNKNOWNS, NEWTON, STREAMING, by_rule, choose
+from edgewise.methods.auto import CUSTOM, LOCAL, MOST_UNKNOWNS, NEWTON, STREAMING, by_rule, choose
 from edgewise.peers.config.peer_config import Fit
 from edgewise.peers.node.handshake import agreed
 from edgewise.peers.node.supported_methods import method_of, settled
@@ -36,7 +36,7 @@ def problem(features=2, samples=6, loss=None, **more):
         ({"unknowns": MOST_UNKNOWNS}, NEWTON, "1,000 unknowns fit"),
         ({"unknowns": MOST_UNKNOWNS + 1}, LOCAL, "1,001 unknowns are too many"),
         ({"unknowns": 500, "matrices": 10_000}, LOCAL, "would take 20 GB"),
-        ({"linear": False}, LOCAL, "no function of margins"),
+        ({"linear": False}, CUSTOM, "no function of margins"),
         ({"wanted": "eta"}, LOCAL, "eta is asked for"),
         ({"streams": True}, STREAMING, "from a stream"),
     ],

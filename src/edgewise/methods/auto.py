@@ -8,15 +8,15 @@ choose the same, and nobody asks anybody.
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from edgewise.graph.graph import Graph
-from edgewise.methods.catalogue import AUTO, CATALOGUE, make
+from edgewise.methods.catalogue import AUTO, make
 from edgewise.methods.contract import Method
 
 if TYPE_CHECKING:
     from edgewise.problem.problem import Problem
 
-STAND_IN = "pdmm"
 NEWTON = "newton-pd"  # n x n matrices; few rounds, no steps
-LOCAL = "lt-svr-pd-es" if "lt-svr-pd-es" in CATALOGUE else STAND_IN  # any loss, any size
+LOCAL = "lt-saga-pd"  # gradients alone, any size; a number kept per sample
+CUSTOM = "lt-svr-pd-es"  # the same for any loss: no gradient kept per sample
 STREAMING = "spd"
 
 MOST_UNKNOWNS = 1000  # beyond, to factorise a matrix takes longer than rounds of local training
@@ -64,7 +64,7 @@ def by_rule(
     if streams:
         return STREAMING, "samples come from a stream, which the others cannot draw from again"
     if not linear:
-        return LOCAL, f"the loss is no function of margins, which {NEWTON} takes Hessians by"
+        return CUSTOM, f"the loss is no function of margins, which {NEWTON} takes Hessians by"
     if wanted:
         return LOCAL, f"{wanted} is asked for, which {NEWTON} has not"
     if unknowns > MOST_UNKNOWNS:
@@ -80,7 +80,7 @@ def by_rule(
 
 def candidates(eta: Any = None, rho: Any = None) -> tuple[str, ...]:
     """What "auto" may come to where samples are finite, whatever the data turn out to be."""
-    return (LOCAL,) if is_given(eta) or is_given(rho) else (NEWTON, LOCAL)
+    return (LOCAL, CUSTOM) if is_given(eta) or is_given(rho) else (NEWTON, LOCAL, CUSTOM)
 
 
 def is_given(step: Any) -> bool:

@@ -70,6 +70,18 @@ CATALOGUE: dict[str, tuple[Callable[[], Method], str]] = {
         lambda: PrimalDual(ASVRG(floor=0.0), eta="theory", rho="theory"),
         "the same as printed, with its own steps: the momentum decays and it stalls",
     ),
+    "lt-saga-pd": (
+        lambda: PrimalDual(SAGA(), local="auto"),
+        "local training, many steps a round: few rounds where a node has few samples",
+    ),
+    "lt-svr-pd-es": (
+        lambda: PrimalDual(SVRG(stop=0.05), local="auto"),
+        "the same by SVRG with early stopping: few rounds where a node has many samples",
+    ),
+    "lt-pd": (
+        lambda: PrimalDual(Full(), local="auto"),
+        "the same with exact gradients: no noise, a pass over the data every step",
+    ),
     "sk-pd": (
         lambda: PrimalDual(SEGA()),
         "one gradient coordinate a round",
