@@ -23,7 +23,7 @@ from edgewise.errors import (
 )
 from edgewise.graph.graph import Graph
 from edgewise.methods.contract import Method
-from edgewise.problem.losses import Huber, Squared
+from edgewise.problem.losses import Huber, Multinomial, Squared
 from edgewise.running.result import Result
 from edgewise.running.solve import solve
 from edgewise.sklearn.feature_scaling import FeatureScaling
@@ -214,6 +214,8 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
             return W[:, 0], bias[:, 0]  # a custom loss with a model of its own
         W, bias = self._scaling.plain(W, bias)
         bias = bias if free else np.zeros_like(bias)
+        if isinstance(problem.loss, Multinomial):  # the same to all classes changes nothing
+            bias = bias - bias.mean(-1, keepdims=True)
         return (W[:, 0], bias[:, 0]) if C == 1 else (W, bias)
 
     # --- parameters ------------------------------------------------------------------------------
