@@ -52,6 +52,9 @@ class Estimator(Protocol):
     def auto_step(self, nodes: Curvatures, /) -> np.ndarray:
         """(k,) steps eta_i that are safe and not too short, each from a node's own numbers."""
 
+    def local_step(self, nodes: Curvatures, /) -> np.ndarray:
+        """(k,) the same for many steps between two messages."""
+
     def theory_step(self, nodes: Curvatures, /) -> np.ndarray:
         """(k,) the largest steps that the analysis allows."""
 
@@ -85,6 +88,12 @@ class EstimatorDefaults:
     @property
     def exactness(self) -> Exactness:
         return "yes"
+
+    def auto_step(self, nodes: Curvatures) -> np.ndarray:
+        raise NotImplementedError
+
+    def local_step(self, nodes: Curvatures) -> np.ndarray:
+        return self.auto_step(nodes)
 
     def theory_step(self, nodes: Curvatures) -> np.ndarray:
         raise MethodError(f"no analysis of {type(self).__name__} gives a step: use eta='auto'")
