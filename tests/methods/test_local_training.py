@@ -126,7 +126,7 @@ def test_the_rules():
     assert_allclose(saga.eta[:, 0], 1 / np.minimum(3 * L.sample, L.sample + L.ridge * CASE.counts))
 
 
-def test_compiled_rounds_leave_it_alone():
+def test_compiled_rounds_of_one_step_leave_it_alone():
     rng = np.random.default_rng(0)
     wide = ew.Problem([(rng.normal(size=(3, 300)), [1.0, -1.0, 1.0])] * 2, ew.Logistic())
     pytest.importorskip("numba")

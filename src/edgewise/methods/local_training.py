@@ -18,6 +18,7 @@ from edgewise.problem.rows import row_dot
 MOST_STEPS = 2000  # of the rule
 FACTOR = 2.0
 ENOUGH = 0.1
+LOOKS = 8  # times a round that a node looks whether it has settled: each is a pass over its model
 
 
 def require_local(local: Any) -> None:
@@ -70,6 +71,7 @@ def train(
     eta, steps, enough = training
     D = p.links.total
     gamma = 1 / (1 / eta + D)
+    stretch = jnp.ceil(steps / LOOKS)
 
     def busy(carry: Any) -> Array:
         return carry[2].any()
@@ -80,7 +82,8 @@ def train(
         new = p.penalty.prox(gamma * (old / eta - G + U), gamma)
         new = jnp.where(active[:, None], new, old)
         memory = jax.tree.map(lambda a, b: kept(active, a, b), asked, memory)
-        active &= (t + 1 < steps) & ~settled(new - old, new - X, (gamma * D)[:, 0], enough)
+        still = settled(new - old, new - X, (gamma * D)[:, 0], enough)
+        active &= (t + 1 < steps) & ~(still & ((t + 1) % stretch == 0))
         return t + 1, new, active, memory
 
     start = (jnp.zeros((), jnp.int32), X, steps > 0, memory)

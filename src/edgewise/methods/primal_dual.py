@@ -80,8 +80,8 @@ class PrimalDual(MethodDefaults):
             object.__setattr__(self, "form", "edge")
 
     @property
-    def compiled_as(self) -> str | None:
-        return "primal-dual" if self.local is None else None
+    def compiled_as(self) -> str:
+        return "primal-dual" if self.local is None else "local-training"
 
     @property
     def times(self) -> int:
