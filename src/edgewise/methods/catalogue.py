@@ -24,6 +24,7 @@ from edgewise.methods.dgd import DGD
 from edgewise.methods.edge import EDGE
 from edgewise.methods.extra import EXTRA
 from edgewise.methods.network_dane import NetworkDane
+from edgewise.methods.newton_pd import NewtonPD
 from edgewise.methods.nids import NIDS
 from edgewise.methods.pdmm import PDMM
 from edgewise.methods.pmgt import PMGT
@@ -31,6 +32,10 @@ from edgewise.methods.primal_dual import PrimalDual
 from edgewise.methods.tracking import GradientTracking
 
 CATALOGUE: dict[str, tuple[Callable[[], Method], str]] = {
+    "newton-pd": (
+        lambda: NewtonPD(),
+        "fewest rounds, nothing to tune: up to about a thousand unknowns; heals",
+    ),
     "pd": (
         lambda: PrimalDual(Full()),
         "exact gradients: few samples per node, or a yardstick",

@@ -10,10 +10,8 @@ tables ask these members and never the class. mypy holds every method of the cat
 `require_method` any other object. `MethodDefaults` answers for most methods: inherit it, and say
 what differs.
 
-Not excluded, and not there yet: `weights` of an edge may become a matrix each, (m, n, n), and come
-in versions; a node's metric, 1/eta, a matrix, so that nothing but a method itself reads `eta` other
-than as numbers to print and as the step of a prox; and a phase may take several gradient steps
-between two messages (NetworkDane and DCS do).
+Nothing but a method itself reads `eta` other than as numbers to print and as the step of a prox: a
+node's metric may be a matrix. A phase may take several gradient steps between two messages.
 """
 
 from dataclasses import is_dataclass
@@ -80,8 +78,18 @@ class Method(Protocol):
     def hears(self) -> tuple[str, ...]:
         """For each vector that it sends, what comes back: "rho" or "mixing", the pull
         sum_j w_ij (x_j - x_i) with those weights, of (v, n) sent to all neighbours alike; or
-        "each", (e, n) of what came along every directed edge, for a message of its own along each.
-        """
+        "each", (e, n) of what came along every directed edge, for a message of its own along each;
+        or "news", (e, w) of what each neighbour told last, for a row (v, w) told to all of them.
+        A row of news is a head, whose first number is 1 where the body has changed and else 0, and
+        the body, which goes over a wire only where it is 1: it must be as it was else. News are of
+        float32, and never compressed. Zeros: nothing has been heard."""
+
+    @property
+    def news_head(self) -> int:
+        """How many numbers of a row of news go with every message."""
+
+    def message_sizes(self, size: int, /) -> tuple[int, ...]:
+        """The numbers of each vector that it sends, for models of this size."""
 
     @property
     def phases(self) -> tuple[str, ...]:
@@ -117,9 +125,11 @@ class Method(Protocol):
         raises MethodError (`Knowledge.whole`)."""
 
     def init(self, p: Block, X: Array, duals: Array | None, /) -> tuple[Any, Messages]:
-        """The first state, a NamedTuple with `memory.calls` (v,), and the first messages, from
-        models X (v, n). A warm run has duals, (v, n) sums over a node's edges, or (e, n) where it
-        hears "each"; None: zero. Chosen so that the first step needs no special case."""
+        """The first state and the first messages, from models X (v, n). The state is a NamedTuple
+        with `memory.calls` (v,). Its arrays lead with nodes, those of its `memory` may lead with
+        samples, and those of its `edges`, a NamedTuple if there is one, with directed edges. A warm
+        run has duals, (v, n) sums over a node's edges, or (e, n) where it hears "each"; None: zero.
+        Chosen so that the first step needs no special case."""
 
     def answer(self, s: Any, /) -> Array:
         """(v, n) the models."""
@@ -141,6 +151,11 @@ class MethodDefaults:
     tunes: tuple[str, ...] = ("eta",)
     phases: Any = ("step",)
     sends_state: Any = ()
+    hears: Any
+    news_head: ClassVar[int] = 0
+
+    def message_sizes(self, size: int) -> tuple[int, ...]:
+        return len(self.hears) * (size,)
 
     def healing(self) -> Self:
         return self
@@ -172,7 +187,8 @@ class MethodDefaults:
         return jnp.zeros_like(s.X)
 
 
-HEARD = {"rho", "mixing", "each"}
+HEARD = {"rho", "mixing", "each", "news"}
+UNWEIGHTED = {"each", "news"}
 FIRST_NAMED = ("prepare", "init")  # whoever lacks these has something else altogether
 MEMBERS = tuple(dict.fromkeys((*FIRST_NAMED, *(n for n in vars(Method) if not n.startswith("_")))))
 ESTIMATOR_MEMBERS = ("__call__", *(n for n in vars(Estimator) if not n.startswith("_")))
@@ -191,7 +207,7 @@ def require_method(method: Any) -> Method:
     if not lacking and not (isinstance(method.hears, tuple) and set(method.hears) <= HEARD):
         raise MethodError(
             f"{type(method).__name__}.hears is {method.hears!r}: give a tuple with an entry for "
-            'each vector sent, "rho", "mixing" or "each", as in hears = ("mixing",)'
+            'each vector sent, "rho", "mixing", "each" or "news", as in hears = ("mixing",)'
         )
     if lacking:
         raise MethodError(
@@ -223,7 +239,7 @@ def require_prepared(method: Method, knowledge: Knowledge) -> tuple[Method, Weig
             f"{name}.prepare gives an eta of shape {np.shape(prepared.eta)}: it must give "
             f"replace(self, eta=...) with a step for each node, {(v, 1)}"
         )
-    for kind in set(prepared.hears) - {"each"}:
+    for kind in set(prepared.hears) - UNWEIGHTED:
         if kind not in weights or np.shape(weights[kind]) != (m,):
             raise MethodError(
                 f"{name} hears {kind!r}, and its prepare gives no weight for each edge: it must "

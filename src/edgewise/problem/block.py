@@ -31,7 +31,7 @@ class Links(NamedTuple):
 
     def ready(self, kinds: tuple[str, ...]) -> "Links":
         """With rows of weights, for many rounds: a GPU would lay them out anew in each."""
-        pulls = [k for k in kinds if k != "each" and self.slots is not None]
+        pulls = [k for k in kinds if k in ("rho", "mixing") and self.slots is not None]
         return self._replace(rows={k: self.row(k) for k in pulls})
 
     def row(self, kind: str) -> Array:
@@ -137,14 +137,33 @@ class Block(NamedTuple):
         due = jnp.ones(X.shape[0], bool) if self.active is None else self.active
         return self.refresh(None, jnp.zeros_like(X), X, due)[1]
 
-    def node_means(self, X: Array, each: Callable[[SampleChunk, Array], Array]) -> Array:
-        """(v,) means over a node's samples of each(part, models) (c, T)."""
+    def hessians(self, H: Array, X: Array, due: Array) -> Array:
+        """(v, n, n) Hessians of the nodes' mean losses of margins, ridge apart, at X at the nodes
+        that are due; the others keep theirs."""
+
+        def visit(part: SampleChunk, H: Array) -> Array:
+            return part.place.add(
+                H, part.hessian(self, part.of(X)) / match(part.of(self.counts), H)
+            )
+
+        made: Array = fold(self, due, visit, H, X.dtype)
+        return made
+
+    def node_means(
+        self, X: Array, each: Callable[[SampleChunk, Array], Array], due: Array | None = None
+    ) -> Array:
+        """(v,) means over a node's samples of each(part, models) (c, T); zero where not due."""
 
         def visit(part: SampleChunk, total: Array) -> Array:
             return part.place.add(total, each(part, part.of(X)).sum(1))
 
         total = jnp.zeros(X.shape[0], X.dtype)
-        return fold(self, jnp.ones(X.shape[0], bool), visit, total, X.dtype) / self.counts
+        due = jnp.ones(X.shape[0], bool) if due is None else due
+        return fold(self, due, visit, total, X.dtype) / self.counts
+
+    def mean_losses(self, X: Array, due: Array) -> Array:
+        """(v,) ridge apart, of the nodes that are due; zero for the others."""
+        return self.node_means(X, lambda part, models: part.values(self, models), due)
 
     def values(self, X: Array) -> Array:
         """(v,) mean losses, ridge included: what a function-value oracle tells."""

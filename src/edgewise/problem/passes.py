@@ -144,6 +144,38 @@ class SampleChunk(NamedTuple):
             G = product(form, s, self.rows.astype(s.dtype))
         return p.joined(G, s.sum(1))
 
+    def hessian(self, p: "Block", X: Array) -> Array:
+        """(c, n, n) the sum of the Hessians of these samples' losses of margins, at X (c, n)."""
+        loss = p.loss
+        assert loss.linear
+        z = self.margins(p, X)
+        d = self.dense(p).astype(X.dtype)
+        if p.mask is not None:
+            d = jnp.concatenate([d, jnp.ones_like(d[..., :1])], -1)
+        if z.ndim == 2:
+            bend = jax.jvp(lambda z: loss.slope(z, self.y), (z,), (jnp.ones_like(z),))[1]
+            return product("ctp,ctq->cpq", self.weighed(bend)[..., None] * d, d)
+        c, outputs, features = len(z), z.shape[-1], d.shape[-1]
+
+        def along(output: Array) -> Array:
+            """(c, T, C) how all slopes change with this margin."""
+            unit = jnp.broadcast_to(output, z.shape)
+            return jax.jvp(lambda z: loss.slope(z, self.y), (z,), (unit,))[1]
+
+        def rows(output: Array) -> Array:
+            """(c, p, C, p) second derivatives by this output's weights, then by all."""
+            bend = self.weighed(along(output))
+            wide = bend[..., None] * d[:, :, None]
+            return product("ctp,ctq->cpq", d, wide.reshape(c, -1, outputs * features))
+
+        H = lax.map(rows, jnp.eye(outputs, dtype=z.dtype))  # one output at a time: memory
+        H = H.reshape(outputs, c, features, outputs, features).transpose(1, 0, 2, 3, 4)
+        order = jnp.arange(outputs * features)
+        if p.mask is not None:  # models have all weights first, then the intercepts
+            order = order.reshape(outputs, features)
+            order = jnp.concatenate([order[:, :-1].ravel(), order[:, -1]])
+        return H.reshape(c, len(order), len(order))[:, order][:, :, order]
+
     def dense(self, p: "Block") -> Array:
         if isinstance(self.rows, DenseSlab | SparseSlab):
             return self.rows.dense()[None]

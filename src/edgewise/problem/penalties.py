@@ -4,7 +4,7 @@ value(x) -> scalar          prox(x, t) = argmin_u h(u) + |u - x|² / 2t
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -59,6 +59,8 @@ class _Set(Checked):
 
 @pytree()
 class NoPenalty(Checked):
+    absent: ClassVar[bool] = True
+    separable: ClassVar[bool] = True
     compiled_as = "none"
 
     def value(self, x: Array) -> Array:
@@ -72,6 +74,7 @@ class NoPenalty(Checked):
 class L1(Checked):
     """lam |x|₁"""
 
+    separable: ClassVar[bool] = True
     compiled_as = "l1"
 
     lam: Any
@@ -88,6 +91,7 @@ class L1(Checked):
 class SquaredL2(Checked):
     """lam/2 |x|²"""
 
+    separable: ClassVar[bool] = True
     compiled_as = "squared-l2"
 
     lam: Any
@@ -103,6 +107,7 @@ class SquaredL2(Checked):
 class ElasticNet(Checked):
     """l1 |x|₁ + l2/2 |x|²"""
 
+    separable: ClassVar[bool] = True
     compiled_as = "elastic-net"
 
     l1: Any
@@ -150,6 +155,8 @@ class GroupL2(Checked):
 class Box(_Set):
     """lower <= x <= upper, numbers or vectors; either may be infinite."""
 
+    separable: ClassVar[bool] = True
+
     lower: Any
     upper: Any
 
@@ -168,6 +175,8 @@ class Box(_Set):
 
 @pytree()
 class NonNegative(_Set):
+    separable: ClassVar[bool] = True
+
     def prox(self, x: Array, t: Array) -> Array:
         from optax.projections import projection_non_negative
 
@@ -220,12 +229,15 @@ class L2Ball(_Set):
 class HalfSpace(_Set):
     """a·x <= b"""
 
+    diagonal: ClassVar[bool] = True  # prox takes a step for each coordinate, though not separable
+
     a: Any
     b: Any
 
     def prox(self, x: Array, t: Array) -> Array:
         a, b = _as(x, self.a), _as(x, self.b)
-        return x - jnp.maximum((a * x).sum() - b, 0) / (a * a).sum() * a
+        along = a if jnp.ndim(t) == 0 else _as(x, t) * a
+        return x - jnp.maximum((a * x).sum() - b, 0) / (a * along).sum() * along
 
 
 def _as(x: Array, value: Any) -> Array:

@@ -54,9 +54,11 @@ class GpuBlock(Block):
         mean = kernels.means_anew(rows.values, due_now, into, mean)
         return None if table is None else into, mean
 
-    def node_means(self, X: Array, each: Callable[[SampleChunk, Array], Array]) -> Array:
+    def node_means(
+        self, X: Array, each: Callable[[SampleChunk, Array], Array], due: Array | None = None
+    ) -> Array:
         gathered = Dense(self.rows.values, self.rows.tile)
-        return Block(*self)._replace(rows=gathered).node_means(X, each)
+        return Block(*self)._replace(rows=gathered).node_means(X, each, due)
 
 
 def on_gpu(p: Block) -> Block:
