@@ -13,7 +13,7 @@ GRAPH = ew.Graph.random(7, 12, seed=1)
 
 
 def dense_of(**options):
-    return problem_of(40, nodes=7, **options)
+    return problem_of(260, nodes=7, **options)
 
 
 def sparse_of(**options):
@@ -68,6 +68,7 @@ def test_what_it_leaves_to_the_plain_rounds():
     method = ew.PrimalDual(ew.SAGA(), local=5)
     assert native.fits_local(dense_of(), method)
     for problem, other in (
+        (problem_of(40, nodes=7), method),
         (dense_of(), ew.PrimalDual(ew.SAGA())),
         (dense_of(), ew.PrimalDual(ew.SAGA(), local=1)),
         (dense_of(), ew.PrimalDual(ew.SAGA(batch=2), local=5)),

@@ -16,7 +16,7 @@ from edgewise.methods.catalogue import make
 from edgewise.methods.knowledge import whole_network
 
 CLOSE, ROUNDS = 1e-12, 12
-CASE = make_case()
+CASE = make_case(ridge=0.005)
 ESTIMATORS = {
     "full": (ew.Full(), literal.full, {}),
     "saga": (ew.SAGA(batch=3), literal.saga, {}),
@@ -61,7 +61,7 @@ def test_by_rule_each_node_takes_its_own_number_and_stops_when_it_has_settled(na
     gradient, printed, options = ESTIMATORS[name]
     method = ew.PrimalDual(gradient, eta=CASE.eta, rho=CASE.rho, local="auto")
     ready, _ = prepared(method)
-    assert len(set(ready.steps)) > 3
+    assert len(set(ready.steps)) > 2
     assert ready.random_draws == max(ready.steps) * gradient.random_draws
     draws, enough = gradient.random_draws, ready.enough[0]
     told = literal.run(CASE, printed, ROUNDS, draws, local=ready.steps, enough=enough, **options)

@@ -10,7 +10,7 @@ from jax import Array, lax
 from edgewise.errors import MethodError, whole_number
 from edgewise.gradients.contract import Estimator
 from edgewise.methods.knowledge import Knowledge
-from edgewise.methods.steps import KAPPA, dual_weights
+from edgewise.methods.steps import KAPPA, dual_weights, trained_steps
 from edgewise.methods.subproblem import local_curvature
 from edgewise.problem.block import Block, match
 from edgewise.problem.rows import row_dot
@@ -29,12 +29,14 @@ def require_local(local: Any) -> None:
         whole_number("PrimalDual's local", local, 1, MethodError)
 
 
-def steps_by_rule(local: int | str, eta: np.ndarray, k: Knowledge) -> np.ndarray:
+def steps_by_rule(local: int | str, gradient: Estimator, k: Knowledge) -> np.ndarray:
     """(k,) tau_i: as given, or by "auto" 1 / (eta_i s_i), s_i = sqrt(mu_i L_i) as in
     `argmin_weights`: with edges that add s_i to a node's curvature, so many steps get within a
-    fraction of the local minimum, and more would gain little."""
+    fraction of the local minimum, and more would gain little. eta_i is the rule's, whatever the
+    method's: versions of a method that differ in numbers only are then one program."""
     if not isinstance(local, str):
-        return np.full(len(eta), local)
+        return np.full(len(k.degrees), local)
+    eta = trained_steps("auto", gradient, k)
     return np.ceil(1 / (eta * local_curvature(k))).clip(1, MOST_STEPS).astype(np.int64)
 
 

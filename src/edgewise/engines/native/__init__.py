@@ -88,7 +88,8 @@ def fits_local(problem: Any, method: Any) -> bool:
     only what lets other coordinates than the sample's catch up later."""
     rows: Any = getattr(problem.shards, "X", None)
     return bool(
-        declared(method) == "local-training"
+        problem.size >= LEAST_COLUMNS
+        and declared(method) == "local-training"
         and method.local != 1
         and declared(method.gradient) in LOCAL_ESTIMATORS
         and method.gradient.batch == 1
