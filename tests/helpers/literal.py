@@ -357,7 +357,8 @@ def run(
     """[Moment after 0 rounds, after 1, ...]; `words` is how many a node gets for each gradient.
 
     `local` is how many steps each node takes between two messages, one where it is None; it takes
-    no more once one moves it by at most `enough` gamma D times the way since the last message.
+    no more once one moves it by at most `enough` gamma D times the way since the last message. It
+    looks eight times a round, evenly, or after every step.
     """
     V, neighbours = case.graph.nodes, case.neighbours()
     rho = {}
@@ -400,7 +401,7 @@ def run(
                 g = gradients[i].send((before, noise[t, i, k * words : (k + 1) * words]))
                 new_x[i] = case.prox[i](gamma / eta * (before - eta * g) + gamma * heard, gamma)
                 move, way = np.linalg.norm(new_x[i] - before), np.linalg.norm(new_x[i] - x[i])
-                if move <= enough * gamma * D * way:
+                if (k + 1) % ceil(local[i] / 8) == 0 and move <= enough * gamma * D * way:
                     break
             for j in neighbours[i]:
                 new_lam[i, j] = -lam[j, i] + rho[i, j] * (x[j] - new_x[i])

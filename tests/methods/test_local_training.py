@@ -16,7 +16,7 @@ from edgewise.methods.catalogue import make
 from edgewise.methods.knowledge import whole_network
 
 CLOSE, ROUNDS = 1e-12, 12
-CASE = make_case()
+CASE = make_case(ridge=0.005)
 ESTIMATORS = {
     "full": (ew.Full(), literal.full, {}),
     "saga": (ew.SAGA(batch=3), literal.saga, {}),
@@ -61,7 +61,7 @@ def test_by_rule_each_node_takes_its_own_number_and_stops_when_it_has_settled(na
     gradient, printed, options = ESTIMATORS[name]
     method = ew.PrimalDual(gradient, eta=CASE.eta, rho=CASE.rho, local="auto")
     ready, _ = prepared(method)
-    assert len(set(ready.steps)) > 3
+    assert len(set(ready.steps)) > 2
     assert ready.random_draws == max(ready.steps) * gradient.random_draws
     draws, enough = gradient.random_draws, ready.enough[0]
     told = literal.run(CASE, printed, ROUNDS, draws, local=ready.steps, enough=enough, **options)
@@ -126,7 +126,7 @@ def test_the_rules():
     assert_allclose(saga.eta[:, 0], 1 / np.minimum(3 * L.sample, L.sample + L.ridge * CASE.counts))
 
 
-def test_compiled_rounds_leave_it_alone():
+def test_compiled_rounds_of_one_step_leave_it_alone():
     rng = np.random.default_rng(0)
     wide = ew.Problem([(rng.normal(size=(3, 300)), [1.0, -1.0, 1.0])] * 2, ew.Logistic())
     pytest.importorskip("numba")

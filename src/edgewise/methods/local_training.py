@@ -10,7 +10,7 @@ from jax import Array, lax
 from edgewise.errors import MethodError, whole_number
 from edgewise.gradients.contract import Estimator
 from edgewise.methods.knowledge import Knowledge
-from edgewise.methods.steps import KAPPA, dual_weights
+from edgewise.methods.steps import KAPPA, dual_weights, trained_steps
 from edgewise.methods.subproblem import local_curvature
 from edgewise.problem.block import Block, match
 from edgewise.problem.rows import row_dot
@@ -18,6 +18,7 @@ from edgewise.problem.rows import row_dot
 MOST_STEPS = 2000  # of the rule
 FACTOR = 2.0
 ENOUGH = 0.1
+LOOKS = 8  # times a round that a node looks whether it has settled: each is a pass over its model
 
 
 def require_local(local: Any) -> None:
@@ -28,12 +29,14 @@ def require_local(local: Any) -> None:
         whole_number("PrimalDual's local", local, 1, MethodError)
 
 
-def steps_by_rule(local: int | str, eta: np.ndarray, k: Knowledge) -> np.ndarray:
+def steps_by_rule(local: int | str, gradient: Estimator, k: Knowledge) -> np.ndarray:
     """(k,) tau_i: as given, or by "auto" 1 / (eta_i s_i), s_i = sqrt(mu_i L_i) as in
     `argmin_weights`: with edges that add s_i to a node's curvature, so many steps get within a
-    fraction of the local minimum, and more would gain little."""
+    fraction of the local minimum, and more would gain little. eta_i is the rule's, whatever the
+    method's: versions of a method that differ in numbers only are then one program."""
     if not isinstance(local, str):
-        return np.full(len(eta), local)
+        return np.full(len(k.degrees), local)
+    eta = trained_steps("auto", gradient, k)
     return np.ceil(1 / (eta * local_curvature(k))).clip(1, MOST_STEPS).astype(np.int64)
 
 
@@ -70,6 +73,7 @@ def train(
     eta, steps, enough = training
     D = p.links.total
     gamma = 1 / (1 / eta + D)
+    stretch = jnp.ceil(steps / LOOKS)
 
     def busy(carry: Any) -> Array:
         return carry[2].any()
@@ -80,7 +84,8 @@ def train(
         new = p.penalty.prox(gamma * (old / eta - G + U), gamma)
         new = jnp.where(active[:, None], new, old)
         memory = jax.tree.map(lambda a, b: kept(active, a, b), asked, memory)
-        active &= (t + 1 < steps) & ~settled(new - old, new - X, (gamma * D)[:, 0], enough)
+        still = settled(new - old, new - X, (gamma * D)[:, 0], enough)
+        active &= (t + 1 < steps) & ~(still & ((t + 1) % stretch == 0))
         return t + 1, new, active, memory
 
     start = (jnp.zeros((), jnp.int32), X, steps > 0, memory)

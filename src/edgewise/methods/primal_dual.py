@@ -80,8 +80,8 @@ class PrimalDual(MethodDefaults):
             object.__setattr__(self, "form", "edge")
 
     @property
-    def compiled_as(self) -> str | None:
-        return "primal-dual" if self.local is None else None
+    def compiled_as(self) -> str:
+        return "primal-dual" if self.local is None else "local-training"
 
     @property
     def times(self) -> int:
@@ -122,7 +122,7 @@ class PrimalDual(MethodDefaults):
         ready = replace(self, gradient=own, eta=eta[k.own, None], rho=None)
         if self.local is None:
             return ready, {"rho": dual_weights(self.rho, eta, k)}
-        tau = steps_by_rule(self.local, eta, k)
+        tau = steps_by_rule(self.local, tuned, k)
         own_tau = tau[k.own]
         enough = np.full(len(k.own), ENOUGH if self.local == "auto" else 0.0)
         ready = replace(ready, local=int(own_tau.max()), steps=own_tau, enough=enough)
