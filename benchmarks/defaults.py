@@ -164,7 +164,7 @@ def chosen_settings(o: argparse.Namespace) -> list[str]:
     import ordinary
 
     names = [n for n in ordinary.SETTINGS if not o.quick or n in ordinary.QUICK]
-    return [n for n in names if all(part in n for part in o.only)]
+    return [n for n in names if not o.only or any(part in n for part in o.only)]
 
 
 def run_settings(o: argparse.Namespace) -> list[Row]:
@@ -204,7 +204,7 @@ def main() -> None:
     add("--data", type=Path, default=beside, help="folder with the data")
     add("--out", type=Path, default=ROOT / "out" / "defaults", help="folder for results")
     add("--method", action="append", help="a method; may be given again (solve's default)")
-    add("--only", action="append", default=[], help="part of a setting's name; all that are given")
+    add("--only", action="append", default=[], help="part of a setting's name; may be given again")
     add("--quick", action="store_true", help="thirteen settings")
     add("--rounds", type=int, default=MOST, help="rounds a run may take")
     add("--limit", type=float, default=120.0, help="seconds of wall clock a run may take")
@@ -212,6 +212,7 @@ def main() -> None:
     for section in ("against-tuned", "demo", "fit", "faults"):
         add(f"--{section}", action="store_true", help="this section instead")
     o = parser.parse_args()
+    o.given = o.method is not None
     o.method = o.method or [default_method()]
     o.out.mkdir(parents=True, exist_ok=True)
     sections = [s for s in ("against_tuned", "demo", "fit", "faults") if getattr(o, s)]
