@@ -11,7 +11,8 @@
     └── CheckpointError                  a checkpoint that is damaged or of another run
 
 Each message says what is wrong and what to do about it. A run that diverges is not an error: it
-returns what there is, with a DivergenceWarning.
+returns what there is, with a DivergenceWarning; so does a centralised answer that missed its
+tolerance, with a ReferenceWarning.
 """
 
 from collections.abc import Iterable
@@ -72,6 +73,10 @@ class CheckpointError(EdgewiseError):
 
 class DivergenceWarning(UserWarning):
     """The iterates grew without bound; the message names a smaller step to try."""
+
+
+class ReferenceWarning(UserWarning):
+    """The centralised answer is short of its tolerance; the message says by how much."""
 
 
 class FaultWarning(UserWarning):

@@ -145,6 +145,18 @@ def test_pdmm_is_exact():
     assert_exact("sets", solve("sets", faults, "pdmm"), left("all at once"))
 
 
+@pytest.mark.quick_if(lambda name, kind: name in ("all at once", "eight bits") and kind == "l1")
+@pytest.mark.parametrize("kind", ["l1", "sets"])
+@pytest.mark.parametrize("name", [*FAULTS, "eight bits"])
+def test_newton_pd_is_exact(name, kind):
+    """Its matrices get lost and come late too."""
+    faults = {"bits": 8, "awake": 0.5} if name == "eight bits" else FAULTS[name]
+    rounds = 2000 if kind == "l1" else ROUNDS
+    result = solve(kind, ew.Faults(**faults, seed=3), "newton-pd", rounds=rounds)
+    assert_exact(kind, result, left(name))
+    assert np.abs(result.X[list(left(name))] - star(kind, left(name)).x).max() < 1e-8
+
+
 def test_the_tests_can_tell():
     """The optimum is another one without those who leave, every kind of penalty bears on it, and
     most of the sets do."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 from mpi_cases import seen
+from news_method import Bulletin
 from sharded_cases import GRID, MIXED, build, saga
 
 import edgewise as ew
@@ -16,17 +17,19 @@ METHODS = {
     "edge form": saga("edge"),  # messages of all edges
     "svr-pd-es": make("svr-pd-es"),
     "pdmm": make("pdmm"),
+    "news": Bulletin(),  # and arrays of edges, and of matrices, in its state
+    "newton-pd": make("newton-pd"),
 }
 
 
 def main(folder, ranks, names, chains):
     engine = ew.MPI(partition="metis" if ranks == 3 else "contiguous") if ranks else None
-    problem = build(GRID, penalty=MIXED)
+    problems = {taken: build(GRID, penalty=MIXED if taken else None) for taken in (True, False)}
     for chain, rounds in chains:
         for name in names:
             path = None if chain == "whole" else folder / chain / f"{name}.npz"
             result = ew.solve(
-                problem,
+                problems[METHODS[name].takes_penalty],
                 GRID,
                 METHODS[name],
                 rounds=rounds,

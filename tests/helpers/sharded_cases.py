@@ -9,6 +9,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import scipy.sparse as sp
+from news_method import Bulletin
 
 import edgewise as ew
 from edgewise.engines.devices import SeveralDevices, bytes_between_devices
@@ -40,6 +41,8 @@ CASES = {
     "gt-saga": (make("gt-saga"), RING, 4, {}),
     "pmgt, several phases": (ew.PMGT(ew.SAGA(), depth=2), RANDOM, 8, {"penalty": ew.L1(0.02)}),
     "network-dane": (make("network-dane"), RANDOM, 1, {}),
+    "news": (Bulletin(), RANDOM, 8, {}),
+    "newton-pd": (make("newton-pd"), RING, 2, {"penalty": ew.L1(0.02)}),
 }
 
 
@@ -59,8 +62,8 @@ def spread(problem, graph, method, seed, devices):
 
 
 def compare(method, graph, devices, special):
-    """The largest difference from one device, in models, duals and oracle calls, how far the
-    models went, and what was sent."""
+    """The largest difference from one device, in models, duals, oracle calls and bodies of news,
+    how far the models went, and what was sent."""
     problem, rounds = build(graph, **special), 4 * len(method.phases)
     one = Simulator(problem, graph, method, 3, FLOAT64)
     several = spread(problem, graph, method, 3, jax.devices()[:devices])
@@ -75,8 +78,8 @@ def compare(method, graph, devices, special):
         carry = engine.start(X, D)
         for first in (0, rounds):
             carry, _ = engine.advance(carry, first, rounds)
-        calls = engine.counts(carry, 2 * rounds).oracle_calls
-        found.append((*map(np.array, engine.view(carry)), calls))
+        counts = engine.counts(carry, 2 * rounds)
+        found.append((*map(np.array, engine.view(carry)), counts.oracle_calls, counts.bodies))
     apart = [float(np.abs(a - b).max()) for a, b in zip(*found, strict=True)]
     moved = float(np.abs(found[0][0] - X).max())
     return {"apart": apart, "moved": moved, **sent(several, carry, rounds // len(method.phases))}
@@ -85,9 +88,9 @@ def compare(method, graph, devices, special):
 def sent(engine, carry, steps):
     """Bytes that the engine says it sends in a step, and that its program's collectives carry."""
     program = engine.compiled_for(engine.arguments(carry, 0, steps), steps).as_text()
-    shapes = re.findall(r"= f64\[(\d+),(\d+)\]\S* collective-permute\(", program)
+    shapes = re.findall(r"= f(32|64)\[(\d+),(\d+)\]\S* collective-permute\(", program)
     others = re.findall(r"all-to-all|all-gather|all-reduce|reduce-scatter", program)
-    of_one = sum(int(m) * int(n) * 8 for m, n in shapes)
+    of_one = sum(int(m) * int(n) * int(bits) // 8 for bits, m, n in shapes)
     said = bytes_between_devices(engine) * len(engine.method.phases)
     return {"said": said, "carried": of_one * engine.layout.placement.devices, "others": others}
 

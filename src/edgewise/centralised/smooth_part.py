@@ -9,7 +9,6 @@ from jax import Array
 
 from edgewise.backend.threads import over
 from edgewise.problem.problem import Problem
-from edgewise.problem.smoothness import POWER_ITERATIONS, SAFETY
 
 CHUNK_NUMBERS = 1 << 19  # taken at a time, so that rows cast to float64 are still in the cache
 MOST_UNKNOWNS = 2500  # beyond these no Hessian is formed
@@ -64,8 +63,19 @@ class Smooth:
 
         return sum(over(self.chunks, part)) + 0.5 * float(x @ self.ridge(x))
 
-    def hessian(self, x: np.ndarray) -> np.ndarray | None:
-        """(n, n), of all samples or evenly spaced ones; None where it would cost too much."""
+    def mean_square_slope(self) -> float:
+        """Over samples, with their weights, of a linear loss at the model zero."""
+        x = np.zeros(self.problem.size)
+
+        def part(c: slice) -> float:
+            s = np.asarray(slopes(self.problem.loss, *self._at(x, c, self._rows(c))))
+            return float(self.weight[c] @ (s.reshape(len(s), -1) ** 2).sum(1))
+
+        return sum(over(self.chunks, part))
+
+    def hessian(self, x: np.ndarray, center: np.ndarray | None = None) -> np.ndarray | None:
+        """(n, n), of all samples or evenly spaced ones; None where it would cost too much. With a
+        `center` that of F as a function of weights and of the intercept for columns less it."""
         problem = self.problem
         if not problem.loss.linear or problem.size > MOST_UNKNOWNS:
             return None
@@ -80,6 +90,7 @@ class Smooth:
         for cut in some:
             X = dense(problem.shards.X[cut])  # in its own precision: that is enough for a step
             z, y = self._margins(x, X), problem.labels[cut]
+            X = X if center is None else X - center.astype(X.dtype)
             X = np.column_stack([X, np.ones(len(X), X.dtype)]) if problem.free else X
             for c in range(C):
                 along = np.ones_like(z) if C == 1 else np.broadcast_to(np.eye(C)[c], z.shape)
@@ -93,29 +104,6 @@ class Smooth:
                     H[np.ix_(own[d], own[c])] += part
         taken = sum(self.weight[cut].sum() for cut in some)
         return H * (self.weight.sum() / taken) + np.diag(self.ridge(np.ones_like(x)))
-
-    def lipschitz(self) -> float:
-        """Of the gradient of F, by power iteration over all samples."""
-        problem = self.problem
-        if not problem.loss.linear:
-            return float(problem.smoothness.mean.mean())
-        v = np.random.default_rng(0).standard_normal(problem.shards.features)
-        v, b, top = v / np.linalg.norm(v), float(problem.intercept), 0.0
-        for _ in range(POWER_ITERATIONS):
-            at, shift = v, b
-
-            def part(c: slice, v: np.ndarray = at, b: float = shift) -> np.ndarray:
-                X = self._rows(c)
-                z = (X @ v + b) * self.weight[c]
-                return np.append(X.T @ z, z.sum())
-
-            both = np.sum(over(self.chunks, part), axis=0)
-            down, b = both[:-1], float(both[-1]) if problem.intercept else 0.0
-            top = float(np.hypot(np.linalg.norm(down), b))
-            if top == 0:
-                break
-            v, b = down / top, b / top
-        return SAFETY * problem.loss.curvature() * top + float(problem.loss.ridge) + 1e-300
 
     def _part(self, x: np.ndarray, c: slice, weight: np.ndarray) -> np.ndarray:
         X = self._rows(c)

@@ -24,6 +24,7 @@ class Wires(Protocol):
 
 class Counts(NamedTuple):
     messages: int  # over directed edges, of the whole network
+    bodies: np.ndarray  # (v,) of news, that the nodes here have sent over directed edges
     oracle_calls: np.ndarray  # (v,) of the nodes here
     function_values: np.ndarray  # (v,)
 
@@ -50,7 +51,8 @@ class Executor(Rounds, Protocol):
     seed: Any
     dtype: Any
     eta: np.ndarray  # (V, 1)
-    message_bytes: float  # of one vector
+    message_bytes: float  # of all vectors that go along an edge in a round, of news the head
+    body_bytes: float  # of a body of news
 
     @property
     def nodes(self) -> np.ndarray | None:

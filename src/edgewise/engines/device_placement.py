@@ -60,9 +60,9 @@ class DeviceWires(DirectWires):
     def pool(self, place: int, kind: str, sent: Array) -> Array:
         return self.exchange(kind).pool(sent)
 
-    def rows(self, hears: tuple[str, ...]) -> int:
-        """Vectors that a device sends to others in a round."""
-        return sum(self.exchange(kind).rows for kind in hears)
+    def rows(self, hears: tuple[str, ...]) -> list[int]:
+        """How many of each vector a device sends to others in a round."""
+        return [self.exchange(kind).rows for kind in hears]
 
 
 class DevicePlacement:

@@ -19,7 +19,7 @@ from edgewise.backend.random_bits import draw
 from edgewise.backend.threads import on_host
 from edgewise.engines.device_placement import AXIS, DevicePlacement
 from edgewise.engines.simulator import Simulator
-from edgewise.engines.wires import connect
+from edgewise.engines.wires import connect, rows_sent
 from edgewise.errors import MethodError, whole_number
 from edgewise.graph.graph import Graph
 from edgewise.methods.contract import Method
@@ -127,9 +127,12 @@ class SeveralDevices:
 
 
 def bytes_between_devices(executor: Simulator) -> float:
-    """Of one round, all devices together, padding included."""
-    devices = executor.block.ids.shape[0]
-    return executor.network.rows(executor.method.hears) * devices * executor.message_bytes
+    """Of one round, all devices together, padding and all news included."""
+    devices, method = executor.block.ids.shape[0], executor.method
+    rows = executor.network.rows(method.hears)
+    sizes = rows_sent(method, executor.problem.size, executor.dtype)
+    of_one = (m * row.numbers * row.type.itemsize for m, row in zip(rows, sizes, strict=True))
+    return float(devices * sum(of_one))
 
 
 def choose_devices(devices: Any, problem: Any, faults: Any) -> list[Any]:

@@ -11,9 +11,16 @@ from edgewise.backend.programs import compiled
 from edgewise.backend.quantiser import UNIT_BYTES, hold, packed_bytes
 from edgewise.backend.random_bits import draw_bits
 from edgewise.engines.faults import Faults
-from edgewise.engines.faulty_wires import Chances, FaultyWires, Mail, Waiting, two_state_chain
+from edgewise.engines.faulty_wires import (
+    Chances,
+    FaultyWires,
+    Mail,
+    Waiting,
+    numbers_kept,
+    two_state_chain,
+)
 from edgewise.engines.simulator import Simulator
-from edgewise.engines.wires import DirectWires
+from edgewise.engines.wires import DirectWires, traffic
 from edgewise.graph.graph import Graph
 from edgewise.methods.contract import Method
 from edgewise.problem.block import Block
@@ -69,9 +76,10 @@ class FaultyExecutor(Simulator):
             two_state_chain(np.asarray(faults.drop), faults.burst),
             two_state_chain(never, faults.nap),
         )
-        self.kept = None if faults.keep is None else max(1, int(np.ceil(faults.keep * size)))
         itemsize = np.dtype(dtype).itemsize
-        self.message_bytes = compressed_bytes(faults, size, self.kept, itemsize)
+        self.message_bytes, _ = traffic(
+            self.method, size, lambda numbers: compressed_bytes(faults, numbers, itemsize)
+        )
         self.set_network(0)
 
     def set_network(self, round: int) -> None:
@@ -96,9 +104,10 @@ class FaultyExecutor(Simulator):
             bool((faults.awake < 1).any() or faults.leave or faults.join or faults.patience),
             faults.drop > 0,
             faults.bits,
-            self.kept,
+            faults.keep,
             faults.feedback,
             faults.patience,
+            self.method.news_head,
         )
         links, here = self.all_links, jnp.asarray(alive)
         rho, mixing = (None if w is None else jnp.where(here, w, 0) for w in links[1:3])
@@ -121,8 +130,11 @@ class FaultyExecutor(Simulator):
         slots = self.faults.delay + 1
         delays, changes = self.faults.delay > 0, self.faults.compresses and self.faults.feedback
         # the first message of few bits is whole, as peers send it; of few numbers it is not
-        first = outbox if self.kept is None else tuple(map(jnp.zeros_like, outbox))
-        held = tuple(hold(vectors, jnp, run=-1) for vectors in first)
+        first = outbox if self.faults.keep is None else tuple(map(jnp.zeros_like, outbox))
+        news = [kind == "news" for kind in self.method.hears]
+        held = tuple(
+            None if told else hold(a, jnp, run=-1) for told, a in zip(news, first, strict=True)
+        )
         mail = Mail(
             heard,
             jnp.full(edges, -1, jnp.int64),
@@ -133,6 +145,7 @@ class FaultyExecutor(Simulator):
             jnp.full((slots, edges), -1, jnp.int64) if delays else None,
             held if changes else None,
             jnp.zeros((), jnp.int64),
+            jnp.zeros(self.graph.nodes, jnp.int64) if any(news) else None,
             jnp.zeros((), jnp.int64),
             self.first_waiting() if self.faults.patience else None,
         )
@@ -190,12 +203,17 @@ class FaultyExecutor(Simulator):
     def sent(self, carry: Any, rounds: int) -> int:
         return int(carry[2].sent)
 
+    def bodies(self, carry: Any) -> np.ndarray:
+        """Those that went to somebody who is there, as the network has counted them."""
+        counted = carry[2].bodies
+        return np.zeros(self.graph.nodes, int) if counted is None else np.asarray(counted)
 
-def compressed_bytes(faults: Faults, size: int, kept: int | None, itemsize: int) -> float:
+
+def compressed_bytes(faults: Faults, size: int, itemsize: int) -> float:
     """Of one vector: with the unit of rounded numbers, which message they are a change of (as peers
     send it, the first one apart, which is whole), and the places of those that are sent."""
-    numbers = size if kept is None else kept
-    places = 0 if kept is None else 4 * numbers
+    numbers = size if faults.keep is None else numbers_kept(faults.keep, size)
+    places = 0 if faults.keep is None else 4 * numbers
     if faults.bits is None:
         return numbers * itemsize + places
     return packed_bytes(numbers, faults.bits) + UNIT_BYTES + faults.feedback + places
@@ -204,10 +222,15 @@ def compressed_bytes(faults: Faults, size: int, kept: int | None, itemsize: int)
 def assumed_messages(
     hears: tuple[str, ...], owner: Array, outbox: tuple[Array, ...]
 ) -> tuple[Array, ...]:
-    """(e, n) what a neighbour would have said that is where the node is, with no duals."""
-    return tuple(
-        out if kind == "each" else out[owner] for kind, out in zip(hears, outbox, strict=True)
-    )
+    """(e, n) what a neighbour would have said that is where the node is, with no duals, and has
+    no news."""
+
+    def said(kind: str, out: Array) -> Array:
+        if kind == "news":
+            return jnp.zeros((len(owner), out.shape[1]), out.dtype)
+        return out if kind == "each" else out[owner]
+
+    return tuple(map(said, hears, outbox))
 
 
 def restart_nodes(
@@ -219,7 +242,7 @@ def restart_nodes(
     new = network.select_nodes(who, first_state, state)
     spent = {
         name: getattr(new.memory, name) + jnp.where(who, getattr(state.memory, name), 0)
-        for name in ("calls", "evaluations")
+        for name in ("calls", "evaluations", "bodies")
         if hasattr(new.memory, name)
     }
     new = new._replace(memory=new.memory._replace(**spent))

@@ -26,6 +26,7 @@ class Mail(NamedTuple):
     due: Any  # (delay + 1, e) the round that they arrive in, -1: never; or None
     held: Any  # `Held` of each vector sent, where changes are sent, or None
     sent: Array  # () messages so far, over directed edges
+    bodies: Any  # (v,) bodies of news so far, over directed edges; None where there are no news
     round: Array  # ()
     waiting: Any = None  # Waiting, where nodes have patience
 
@@ -62,7 +63,7 @@ class Chances(NamedTuple):
     sleep: TwoStateChain  # (v,)
 
 
-@pytree("delay", "sleeps", "drops", "bits", "kept", "feedback", "patience")
+@pytree("delay", "sleeps", "drops", "bits", "keep", "feedback", "patience", "news_head")
 class FaultyWires:
     """A network that keeps what it has heard from round to round, in `Mail`."""
 
@@ -77,9 +78,10 @@ class FaultyWires:
     sleeps: bool  # whether anybody ever does not step
     drops: bool
     bits: int | None
-    kept: int | None  # numbers of a message that are sent
+    keep: float | None  # part of a message's numbers that are sent
     feedback: bool
     patience: int  # rounds that a node waits for neighbours who are prompt
+    news_head: int  # numbers of news that go with every message
 
     def transmit(
         self, hears: tuple[str, ...], outbox: tuple[Array, ...], mail: Mail, random_bits: Array
@@ -93,12 +95,14 @@ class FaultyWires:
         arriving = sending & self.up & ~cut
         outbox, held = self.compressed(hears, outbox, mail)
         coming = tuple(map(self.across, hears, outbox))
-        mail = mail._replace(cut=cut, held=held, sent=mail.sent + sending.sum())
+        bodies = mail.bodies
+        for kind, c in zip(hears, coming, strict=True):
+            if kind == "news":
+                bodies = bodies.at[self.wires.other].add(sending & has_body(c))
+        mail = mail._replace(cut=cut, held=held, sent=mail.sent + sending.sum(), bodies=bodies)
         if self.delay:
-            return outbox, self.delayed(coming, arriving, mail, random_bits[:, 1])
-        new = arriving[:, None]
-        heard = tuple(jnp.where(new, c, h) for c, h in zip(coming, mail.heard, strict=True))
-        mail = mail._replace(heard=heard)
+            return outbox, self.delayed(hears, coming, arriving, mail, random_bits[:, 1])
+        mail = mail._replace(heard=self.taken(hears, arriving, coming, mail.heard))
         return outbox, noted(mail, arriving, arriving)
 
     def received(self, heard: tuple[Array, ...]) -> ReceivedMessages:
@@ -109,8 +113,32 @@ class FaultyWires:
         """(e, n) what each edge's far end says, seen from its owner."""
         return out[self.wires.reverse if kind == "each" else self.wires.other]
 
+    def taken(
+        self,
+        hears: tuple[str, ...],
+        new: Array,
+        coming: tuple[Array, ...],
+        heard: tuple[Array, ...],
+    ) -> tuple[Array, ...]:
+        """What edges hold after the `new` (e,) of the messages. News without a body leave the one
+        that was heard before."""
+
+        def take(kind: str, c: Array, h: Array) -> Array:
+            replaced = new[:, None]
+            if kind == "news":
+                in_head = jnp.arange(c.shape[1]) < self.news_head
+                replaced = replaced & (in_head | has_body(c)[:, None])
+            return jnp.where(replaced, c, h)
+
+        return tuple(map(take, hears, coming, heard))
+
     def delayed(
-        self, coming: tuple[Array, ...], arriving: Array, mail: Mail, random_bits: Array
+        self,
+        hears: tuple[str, ...],
+        coming: tuple[Array, ...],
+        arriving: Array,
+        mail: Mail,
+        random_bits: Array,
     ) -> Mail:
         slots = self.delay + 1
         late = ((random_bits.astype(jnp.uint64) * slots) >> 32).astype(mail.round.dtype)
@@ -123,10 +151,8 @@ class FaultyWires:
         here = newest > mail.stamp
         from_slot = newest % slots
         edges = jnp.arange(len(here))
-        heard = tuple(
-            jnp.where(here[:, None], f[from_slot, edges], h)
-            for f, h in zip(flight, mail.heard, strict=True)
-        )
+        landing = tuple(f[from_slot, edges] for f in flight)
+        heard = self.taken(hears, here, landing, mail.heard)
         stamp = jnp.where(here, newest, mail.stamp)
         mail = mail._replace(heard=heard, stamp=stamp, flight=flight, due=due)
         return noted(mail, newest >= 0, here)
@@ -160,13 +186,19 @@ class FaultyWires:
 
     def select_nodes(self, who: Array, new: Any, old: Any) -> Any:
         """`new` at the nodes `who` and `old` at the others, in arrays that lead with nodes, with
-        their samples, or are scalars."""
-        sizes = {self.node_of.shape[0]: who[self.node_of], who.shape[0]: who}
+        their samples or edges, or are scalars. As many of one as of the other: a memory has
+        samples."""
+        owners = (self.owner, self.node_of)
 
-        def choose(a: Array, b: Array) -> Array:
-            return jnp.where(match(sizes[a.shape[0]], a), a, b) if a.ndim else a
+        def choose(path: Any, a: Array, b: Array) -> Array:
+            if not a.ndim:
+                return a
+            memory = any(getattr(key, "name", "") == "memory" for key in path)
+            rows = [who[of] for of in (owners if memory else owners[::-1])]
+            sizes = {len(r): r for r in (*rows, who)}
+            return jnp.where(match(sizes[a.shape[0]], a), a, b)
 
-        return jax.tree.map(choose, new, old)
+        return jax.tree_util.tree_map_with_path(choose, new, old)
 
     def select_senders(self, hears: tuple[str, ...], who: Array, new: Any, old: Any) -> Any:
         rows = (who[self.owner] if kind == "each" else who for kind in hears)
@@ -177,26 +209,44 @@ class FaultyWires:
     def compressed(
         self, hears: tuple[str, ...], outbox: tuple[Array, ...], mail: Mail
     ) -> tuple[tuple[Array, ...], Any]:
-        """What receivers will hold of the outbox, and the same to send changes of."""
-        if self.bits is None and self.kept is None:
+        """What receivers will hold of the outbox, and the same to send changes of. News go as they
+        are."""
+        if self.bits is None and self.keep is None:
             return outbox, None
         if not self.feedback:
-            return tuple(map(self.squeeze, outbox)), None
+            squeezed = (
+                out if kind == "news" else self.squeeze(out)
+                for kind, out in zip(hears, outbox, strict=True)
+            )
+            return tuple(squeezed), None
         held = tuple(map(self.sent_change, hears, outbox, mail.held, len(hears) * [mail.fresh]))
-        return tuple(h.recent for h in held), held
+        as_sent = (out if h is None else h.recent for out, h in zip(outbox, held, strict=True))
+        return tuple(as_sent), held
 
-    def sent_change(self, kind: str, out: Array, held: Held, fresh: Array) -> Held:
+    def sent_change(self, kind: str, out: Array, held: Held | None, fresh: Array) -> Held | None:
+        if held is None:
+            return None
         from_other, base = nearer(held, out, jnp)
         new = take(held, from_other, base + self.squeeze(out - base), jnp)
         sends = (fresh[self.owner] if kind == "each" else fresh)[:, None]
         return Held(*(jnp.where(sends, a, b) for a, b in zip(new, held, strict=True)))
 
     def squeeze(self, rows: Array) -> Array:
-        if self.kept is not None:
-            rows = jnp.where(jnp.abs(rows) >= least_of(jnp.abs(rows), self.kept), rows, 0)
+        if self.keep is not None:
+            least = least_of(jnp.abs(rows), numbers_kept(self.keep, rows.shape[1]))
+            rows = jnp.where(jnp.abs(rows) >= least, rows, 0)
         if self.bits is not None:
             rows = restore(*quantise(rows, self.bits, jnp), jnp)
         return rows
+
+
+def has_body(news: Array) -> Array:
+    """(rows,) whether a body goes with them."""
+    return news[:, 0] > 0
+
+
+def numbers_kept(keep: float, size: int) -> int:
+    return max(1, int(np.ceil(keep * size)))
 
 
 def noted(mail: Mail, came: Array, new: Array) -> Mail:

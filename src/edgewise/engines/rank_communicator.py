@@ -12,6 +12,7 @@ from jax import Array
 from edgewise.data.shards import aligned_empty
 from edgewise.engines.mpi import MPI
 from edgewise.engines.placement import Crossing
+from edgewise.engines.wires import RowSent
 from edgewise.graph.graph import Graph
 
 
@@ -19,14 +20,19 @@ class RankExchange:
     """Vectors between the ranks of neighbours, straight from and to the memory of arrays.
 
     Non-blocking messages between two ranks: neighbourhood collectives were no faster on the whole
-    (benchmarks/mpi.py), and take a copy where a rank sends several kinds of vectors.
+    (benchmarks/mpi.py), and take a copy where a rank sends several kinds of vectors. Bodies of
+    news that have not changed stay where they are.
     """
 
-    def __init__(self, engine: MPI, crossings: Sequence[Crossing], size: int, dtype: Any) -> None:
+    def __init__(self, engine: MPI, crossings: Sequence[Crossing], rows: Sequence[RowSent]) -> None:
+        """rows: what each crossing is of."""
         self.finish = engine.finish
         ranks = sorted({rank for crossing in crossings for rank in crossing.send})
         self.comm = engine.comm.Create_dist_graph_adjacent(ranks, ranks, reorder=False)
-        buffers = [aligned_empty((crossing.received, size), dtype) for crossing in crossings]
+        buffers = [
+            aligned_empty((crossing.received, row.numbers), row.type)
+            for crossing, row in zip(crossings, rows, strict=True)
+        ]
         self.receive = [
             (buffers[k][rows], rank, k)
             for k, crossing in enumerate(crossings)
@@ -40,25 +46,38 @@ class RankExchange:
         # On a CPU these are the buffers themselves, written to only when no program that reads them
         # is under way; elsewhere copies.
         self.in_place = jax.default_backend() == "cpu"
-        self.buffers = buffers
+        self.buffers, self.rows = buffers, rows
         self.came: tuple[Array, ...] = tuple(
             map(jnp.from_dlpack if self.in_place else jnp.asarray, buffers)
         )
 
-    def swap(self, leaving: Sequence[Array]) -> tuple[Array, ...]:
-        """Send what leaves, and return what came; the next swap overwrites it."""
+    def swap(self, leaving: Sequence[Array], whole: bool = True) -> tuple[Array, ...]:
+        """Send what leaves, and return what came; the next swap overwrites it. Not `whole`: of news
+        only what has changed since the last swap."""
         out = [np.asarray(a) for a in leaving]  # waits until they are there; no copy
-        requests = [self.comm.Irecv(buffer, rank, tag) for buffer, rank, tag in self.receive]
-        requests += [self.comm.Isend(out[k][rows], rank, k) for k, rank, rows in self.send]
+        in_parts = [not whole and row.head < row.numbers for row in self.rows]
+        arrive = [np.empty_like(a) if in_parts[k] else a for a, _, k in self.receive]
+        requests = [
+            self.comm.Irecv(a, rank, k)
+            for a, (_, rank, k) in zip(arrive, self.receive, strict=True)
+        ]
+        for k, rank, rows in self.send:
+            part = out[k][rows]
+            changes = changed_part(part, self.rows[k].head) if in_parts[k] else part
+            requests.append(self.comm.Isend(changes, rank, k))
         self.finish(requests)
+        for came, (buffer, _, k) in zip(arrive, self.receive, strict=True):
+            if in_parts[k]:
+                take_changes(buffer, came.ravel(), self.rows[k].head)
         if not self.in_place:
             self.came = tuple(map(jnp.asarray, self.buffers))
         return self.came
 
     @property
-    def vectors(self) -> int:
-        """That this rank sends in a round."""
-        return sum(rows.stop - rows.start for _, _, rows in self.send)
+    def bytes(self) -> int:
+        """That this rank sends in a round, bodies of news apart."""
+        sizes = [row.head * row.type.itemsize for row in self.rows]
+        return sum((rows.stop - rows.start) * sizes[k] for k, _, rows in self.send)
 
     def close(self) -> None:
         self.comm.Free()
@@ -74,7 +93,8 @@ class RankCommunicator:
         placement, self.problem = engine.place(problem, graph)  # the problem of its own nodes
         self.nodes, self.part = placement.nodes, placement.part(self.rank)
         self.rows = jnp.asarray(self.part.vectors.leaving)
-        self.models = RankExchange(engine, [self.part.vectors], problem.size, np.dtype(np.float64))
+        model = RowSent(problem.size, problem.size, np.dtype(np.float64))
+        self.models = RankExchange(engine, [self.part.vectors], [model])
 
     def own(self, a: Any) -> Any:
         return a[self.part.nodes]
@@ -113,6 +133,20 @@ class RankCommunicator:
 @jax.jit
 def rows_of(X: Array, rows: Array) -> tuple[Array]:
     return (X.at[rows].get(mode="promise_in_bounds"),)
+
+
+def changed_part(news: np.ndarray, head: int) -> np.ndarray:
+    """All heads, then the bodies that have changed."""
+    return np.concatenate([news[:, :head].ravel(), news[news[:, 0] > 0, head:].ravel()])
+
+
+def take_changes(news: np.ndarray, came: np.ndarray, head: int) -> None:
+    """Put into the news what `changed_part` made of those of now."""
+    m, numbers = news.shape
+    news[:, :head] = came[: m * head].reshape(m, head)
+    changed = np.flatnonzero(news[:, 0] > 0)
+    bodies = came[m * head :][: len(changed) * (numbers - head)]
+    news[changed, head:] = bodies.reshape(len(changed), numbers - head)
 
 
 def in_turn(items: dict[int, np.ndarray]) -> dict[int, slice]:

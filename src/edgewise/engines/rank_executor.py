@@ -14,7 +14,7 @@ from edgewise.engines.layout import OneDevice
 from edgewise.engines.placement import GraphPart
 from edgewise.engines.rank_communicator import RankCommunicator, RankExchange
 from edgewise.engines.simulator import Simulator, outbox_of, view_models
-from edgewise.engines.wires import RankWires, far_ends_by_slot, links_of, slots_of
+from edgewise.engines.wires import RankWires, far_ends_by_slot, links_of, rows_sent, slots_of
 from edgewise.errors import MethodError
 from edgewise.graph.graph import Graph
 from edgewise.methods.contract import Method
@@ -105,7 +105,8 @@ class RankExecutor(Simulator):
         # left out a copy that sdcs's own loop needed: models were off by 1e-6 (jax 0.10.2).
         self.options = {k: v for k, v in self.options.items() if "region_analysis" not in k}
         crossings = [part.messages if k == "each" else part.vectors for k in self.method.hears]
-        self.exchange = RankExchange(communicator.engine, crossings, problem.size, dtype)
+        rows = rows_sent(self.method, problem.size, dtype)
+        self.exchange = RankExchange(communicator.engine, crossings, rows)
 
     def advance(self, carry: Any, first: int, rounds: int) -> tuple[Any, float]:
         phases, spent, done = self.method.phases, 0.0, 0
@@ -128,7 +129,7 @@ class RankExecutor(Simulator):
             jax.block_until_ready((leaves, packed))
             start = time.perf_counter()
             for r in range(now):
-                came = self.exchange.swap(packed)
+                came = self.exchange.swap(packed, whole=r == 0)  # a checkpoint has no news heard
                 leaves, packed = programs[r % len(phases)](fixed, leaves, came)
             jax.block_until_ready(packed)
             spent += time.perf_counter() - start
@@ -148,9 +149,8 @@ class RankExecutor(Simulator):
 
     @property
     def bytes_between_ranks(self) -> float:
-        """Of one round, all ranks together."""
-        sent = self.communicator.total({"vectors": self.exchange.vectors})["vectors"]
-        return float(sent) * self.message_bytes
+        """Of one round, all ranks together, bodies of news apart."""
+        return float(self.communicator.total({"bytes": self.exchange.bytes})["bytes"])
 
     def close(self) -> None:
         self.exchange.close()

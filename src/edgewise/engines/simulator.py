@@ -15,7 +15,7 @@ from edgewise.backend.programs import compiled
 from edgewise.engines.base import Counts, Wires
 from edgewise.engines.layout import Layout, OneDevice
 from edgewise.engines.stream_samples import StreamSamples
-from edgewise.engines.wires import edge_duals
+from edgewise.engines.wires import bodies_gone, edge_duals, traffic
 from edgewise.errors import MethodError
 from edgewise.graph.graph import Graph
 from edgewise.methods.contract import Method, require_prepared
@@ -118,7 +118,9 @@ class Simulator:
         self.block: Block
         self.own_method, self.network, self.block = self.layout.lay_out(self.method, weights)
         self.seed = jax.random.key(seed)
-        self.message_bytes = float(problem.size * np.dtype(dtype).itemsize)
+        self.message_bytes, self.body_bytes = traffic(
+            self.method, problem.size, lambda numbers: numbers * np.dtype(dtype).itemsize
+        )
         self.stream: StreamSamples | None = None
         if problem.stream is not None:
             assert method.samples is not None  # as it streams
@@ -217,7 +219,13 @@ class Simulator:
         memory = carry[0].memory
         values = getattr(memory, "evaluations", 0 * memory.calls)
         calls, values = (np.asarray(self.layout.join(a)) for a in (memory.calls, values))
-        return Counts(self.sent(carry, rounds), calls, values)
+        return Counts(self.sent(carry, rounds), self.bodies(carry), calls, values)
+
+    def bodies(self, carry: Any) -> np.ndarray:
+        """(v,) of news, that have gone over directed edges."""
+        own, join = self.nodes, self.layout.join
+        degrees = self.graph.degrees if own is None else self.graph.degrees[own]
+        return bodies_gone(self.method.hears, carry, degrees, join)
 
     def sent(self, carry: Any, rounds: int) -> int:
         """Messages that have gone over directed edges."""

@@ -1,5 +1,6 @@
 """A graph as arrays: the links that nodes know, and the wires that messages go over."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -11,10 +12,11 @@ from jax import Array
 from edgewise.backend.no_inline import no_inline
 from edgewise.backend.pytree import pytree
 from edgewise.graph.graph import Graph
-from edgewise.methods.contract import UNWEIGHTED
+from edgewise.methods.contract import UNWEIGHTED, Method
 from edgewise.problem.block import Links
 
 MOST_SLOTS = 64  # nodes with more neighbours than this are summed edge by edge
+NEWS = np.dtype(np.float32)
 
 
 @no_inline
@@ -107,6 +109,52 @@ class ReceivedMessages(NamedTuple):
 
     def present(self, messages: Array) -> Array:
         return messages if self.alive is None else jnp.where(self.alive[:, None], messages, 0)
+
+
+class RowSent(NamedTuple):
+    """What a row of one of an outbox's vectors is."""
+
+    numbers: int
+    head: int  # numbers that go with every message: all, but of news
+    type: np.dtype[Any]
+
+
+def rows_sent(method: Method, size: int, dtype: Any) -> list[RowSent]:
+    """For each vector of an outbox, with models of this size."""
+    return [
+        RowSent(numbers, method.news_head, NEWS)
+        if kind == "news"
+        else RowSent(numbers, numbers, np.dtype(dtype))
+        for kind, numbers in zip(method.hears, method.message_sizes(size), strict=True)
+    ]
+
+
+def traffic(method: Method, size: int, vector_bytes: Callable[[int], float]) -> tuple[float, float]:
+    """Bytes of what goes along an edge with every message, and of a body of news; `vector_bytes`
+    says what so many numbers of any other vector take."""
+    message, body = 0.0, 0.0
+    for kind, numbers in zip(method.hears, method.message_sizes(size), strict=True):
+        if kind == "news":
+            message += NEWS.itemsize * method.news_head
+            body += NEWS.itemsize * (numbers - method.news_head)
+        else:
+            message += vector_bytes(numbers)
+    return message, body
+
+
+def bodies_gone(
+    hears: tuple[str, ...],
+    carry: Any,
+    degrees: np.ndarray,
+    join: Callable[[Array], Any] = lambda a: a,
+) -> np.ndarray:
+    """(..., v) bodies of news that have gone over edges: those in the outbox are still to go."""
+    memory = carry[0].memory
+    gone = np.asarray(join(getattr(memory, "bodies", 0 * memory.calls)))
+    for kind, out in zip(hears, carry[1], strict=True):
+        if kind == "news":
+            gone = gone - degrees * (np.asarray(join(out[..., 0])) > 0)
+    return gone
 
 
 def connect(graph: Graph, weights: dict[str, np.ndarray], dtype: Any) -> tuple[Links, DirectWires]:

@@ -125,9 +125,11 @@ class Method(Protocol):
         raises MethodError (`Knowledge.whole`)."""
 
     def init(self, p: Block, X: Array, duals: Array | None, /) -> tuple[Any, Messages]:
-        """The first state, a NamedTuple with `memory.calls` (v,), and the first messages, from
-        models X (v, n). A warm run has duals, (v, n) sums over a node's edges, or (e, n) where it
-        hears "each"; None: zero. Chosen so that the first step needs no special case."""
+        """The first state and the first messages, from models X (v, n). The state is a NamedTuple
+        with `memory.calls` (v,). Its arrays lead with nodes, those of its `memory` may lead with
+        samples, and those of its `edges`, a NamedTuple if there is one, with directed edges. A warm
+        run has duals, (v, n) sums over a node's edges, or (e, n) where it hears "each"; None: zero.
+        Chosen so that the first step needs no special case."""
 
     def answer(self, s: Any, /) -> Array:
         """(v, n) the models."""

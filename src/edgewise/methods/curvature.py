@@ -8,21 +8,26 @@ import numpy as np
 from jax import Array
 
 PROBES = 8  # random numbers a node averages with its neighbours, to see how slowly that goes
-HEAD = 3 + PROBES  # whether the body is new, its version, whether something is missing, probes
+HEAD = 4 + PROBES  # whether the body is new, its version and level, what is missing, the probes
 FIRST_GUESS = 0.4  # of the graph's spectral gap: a random graph's
 SMALLEST_GAP = 1e-4
 NOISE = 1e-5  # below this differences of probes are rounding
+REFRESH = (5, 15, 40)  # rounds in which Hessians are taken anew, then 100, 200, 400, ...
+REFRESH_FROM = 100
+BALANCE, MOST_CHANGE = 0.25, 4.0  # of the factor, at a refresh
+SHARED_JITTER = 1e-5  # part of a shared matrix's diagonal: it is rounded to float32
 
 
 class Heard(NamedTuple):
     """The news of a neighbour, edge by edge."""
 
-    known: Array  # (e,) whether a matrix has come
-    stale: Array  # (e,) whether it is not the one that the neighbour has by now
+    present: Array  # (e,) whether anything has come
+    version: Array  # (e,) of the matrix that came
+    whole: Array  # (e,) whether it is the one that the neighbour has by now, and has averaged
+    stale: Array  # (e,) whether the neighbour has another by now
     missing: Array  # (e,) whether the neighbour lacks a matrix
     probes: Array  # (e, PROBES)
-    present: Array  # (e,) whether anything has come
-    matrices: Array  # (e, n, n)
+    body: Array  # (e, 1 + n (n + 1) / 2)
 
 
 def body_size(n: int) -> int:
@@ -30,23 +35,33 @@ def body_size(n: int) -> int:
     return 1 + n * (n + 1) // 2
 
 
-def tell(new: Array, version: Array, missing: Array, probes: Array, A: Array) -> Array:
-    """(v, HEAD + body) news."""
+def pack(version: Array, A: Array) -> Array:
+    """(v, 1 + n (n + 1) / 2) the body of news."""
     rows, columns = np.tril_indices(A.shape[1])
-    marks = jnp.stack([new, version, missing], 1)
-    parts = (marks, probes, version[:, None], A[:, rows, columns])
+    parts = (version[:, None], A[:, rows, columns])
     return jnp.concatenate([part.astype(jnp.float32) for part in parts], 1)
 
 
-def listen(news: Array, n: int, dtype: jnp.dtype) -> Heard:
-    marks, probes, body = jnp.split(news, [3, HEAD], axis=1)
-    version, missing = marks[:, 1], marks[:, 2]
+def unpack(body: Array, n: int, dtype: jnp.dtype) -> Array:
+    """(e, n, n) symmetric matrices."""
     i, j = jnp.arange(n)[:, None], jnp.arange(n)[None, :]
     low, high = jnp.minimum(i, j), jnp.maximum(i, j)
-    packed = body[:, 1:].astype(dtype)
-    matrices = packed.at[:, high * (high + 1) // 2 + low].get(mode="promise_in_bounds")
-    known, stale = body[:, 0] > 0, body[:, 0] != version
-    return Heard(known, stale, missing > 0, probes.astype(dtype), version > 0, matrices)
+    at = 1 + high * (high + 1) // 2 + low
+    return body.at[:, at].get(mode="promise_in_bounds").astype(dtype)
+
+
+def tell(new: Array, level: Array, missing: Array, probes: Array, body: Array) -> Array:
+    """(v, HEAD + body) news."""
+    marks = jnp.stack([new.astype(jnp.float32), body[:, 0], level, missing], 1)
+    return jnp.concatenate([marks.astype(jnp.float32), probes.astype(jnp.float32), body], 1)
+
+
+def listen(news: Array, last_level: int, dtype: jnp.dtype) -> Heard:
+    marks, probes, body = jnp.split(news, [4, HEAD], axis=1)
+    _, version, level, missing = marks.T
+    came, stale = body[:, 0], body[:, 0] != version
+    whole = ~stale & (came > 0) & (level >= last_level)
+    return Heard(version > 0, came, whole, stale, missing > 0, probes.astype(dtype), body)
 
 
 class Gap(NamedTuple):
@@ -76,9 +91,44 @@ def next_gap(gap: Gap, heard: Array, many: Array, rounds: Array) -> Gap:
     )  # as neighbours see it
     change = jnp.sqrt(((probes - gap.probes) ** 2).mean(1))
     double = (rounds >= 2) & (rounds & (rounds - 1) == 0)
-    seen = double & (rounds >= 4) & (change > NOISE) & (gap.change > NOISE)
+    # more change than before tells nothing: somebody has begun anew
+    seen = double & (rounds >= 4) & (change > NOISE) & (gap.change > change)
     ratio = jnp.where(seen, change / jnp.where(seen, gap.change, 1), 0)
     slower = jnp.minimum(ratio ** (2 / jnp.maximum(rounds, 1)), 1)
     fast = double & (rounds == 4) & (change <= NOISE)  # all have met already
-    estimate = jnp.where(seen, 2 * (1 - slower), jnp.where(fast, 1.0, gap.estimate))
-    return Gap(probes, jnp.where(double, change, gap.change), jnp.maximum(estimate, SMALLEST_GAP))
+    least = jnp.maximum(gap.estimate / 4, SMALLEST_GAP)
+    estimate = jnp.where(seen, jnp.maximum(2 * (1 - slower), least), gap.estimate)
+    estimate = jnp.where(fast, 1.0, estimate)
+    return Gap(probes, jnp.where(double, change, gap.change), estimate)
+
+
+class Balance(NamedTuple):
+    """Whether a node should hold on to its neighbours more, or less: since the last refresh, the
+    sums of |x_j - x_i|^2 and of how far it moved, in the metric of its edges."""
+
+    gain: Array  # (v,) of its factor
+    apart: Array  # (v,)
+    moved: Array  # (v,)
+
+
+def balanced(b: Balance, due: Array) -> Balance:
+    """With the gain changed, and the sums begun anew, at the nodes that are due."""
+    told = (b.apart > 0) & (b.moved > 0)
+    ratio = jnp.where(told, b.apart / jnp.where(told, b.moved, 1), 1) ** BALANCE
+    gain = b.gain * jnp.clip(ratio, 1 / MOST_CHANGE, MOST_CHANGE)
+    none = jnp.zeros_like(gain)
+    return Balance(*(jnp.where(due, a, c) for a, c in zip((gain, none, none), b, strict=True)))
+
+
+def shared(A: Array) -> Array:
+    """As neighbours will have it: float32, and still positive definite."""
+    diagonal = jnp.diagonal(A, axis1=1, axis2=2)[:, :, None]
+    return A + SHARED_JITTER * diagonal * jnp.eye(A.shape[1], dtype=A.dtype)
+
+
+def due_in(rounds: Array) -> Array:
+    """Whether Hessians are taken anew after so many rounds."""
+    early = jnp.isin(rounds, jnp.array(REFRESH))
+    times_over = rounds // REFRESH_FROM
+    power = (times_over > 0) & (times_over & (times_over - 1) == 0)
+    return early | (power & (rounds % REFRESH_FROM == 0))

@@ -8,7 +8,7 @@ from jax.scipy.linalg import cho_solve
 
 from edgewise.problem.stacked_penalties import StackedPenalties
 
-JITTER = 1e-11  # of a matrix scaled to a unit diagonal: rounding may take it below zero
+JITTER = 1e-9  # part of a diagonal: rounding may take a matrix below zero
 RELAXED = 1.6  # over-relaxation of the inner steps
 
 
@@ -24,22 +24,24 @@ def make_solver(M: Array, penalty: StackedPenalties) -> Solver:
     """Everything scaled by M's diagonal, so that the units of columns do not matter. The weight is
     the geometric mean of the scaled eigenvalues; one number where coordinates hang together."""
     n, diagonal = M.shape[1], jnp.diagonal(M, axis1=1, axis2=2)
+    empty = diagonal <= 0  # a column that nobody around knows anything of
+    M = M + jnp.where(empty, 1, JITTER * diagonal)[:, :, None] * jnp.eye(n, dtype=M.dtype)
+    diagonal = jnp.where(empty, 1, diagonal)
     if penalty.absent:
         return Solver(inverse(M), jnp.zeros_like(diagonal))
     size = 1 / jnp.sqrt(diagonal)
-    scaled = size[:, :, None] * M * size[:, None] + JITTER * jnp.eye(n)
-    root = jnp.linalg.cholesky(scaled)
+    root = jnp.linalg.cholesky(size[:, :, None] * M * size[:, None])
     mean = jnp.exp(2 * jnp.log(jnp.diagonal(root, axis1=1, axis2=2)).mean(1, keepdims=True))
     weight = jnp.maximum(mean, 1e-4) * diagonal
-    if not penalty.separable:
-        weight = jnp.broadcast_to(jnp.exp(jnp.log(weight).mean(1, keepdims=True)), weight.shape)
-    return Solver(inverse(M + weight[:, :, None] * jnp.eye(n)), weight)
+    common = jnp.exp(jnp.log(weight).mean(1, keepdims=True))
+    weight = jnp.where(penalty.at_nodes("separable")[:, None], weight, common)
+    weight = jnp.where(penalty.at_nodes("absent")[:, None], 0, weight)
+    return Solver(inverse(M + weight[:, :, None] * jnp.eye(n, dtype=M.dtype)), weight)
 
 
 def inverse(M: Array) -> Array:
     n, size = M.shape[1], 1 / jnp.sqrt(jnp.diagonal(M, axis1=1, axis2=2))
-    scaled = size[:, :, None] * M * size[:, None] + JITTER * jnp.eye(n)
-    root = jnp.linalg.cholesky(scaled)
+    root = jnp.linalg.cholesky(size[:, :, None] * M * size[:, None])
     made: Array = cho_solve((root, True), jnp.broadcast_to(jnp.eye(n, dtype=M.dtype), M.shape))
     return size[:, :, None] * made * size[:, None]
 
@@ -61,7 +63,8 @@ def newton_step(
     if penalty.absent:
         return X - times(solver.inverse, r), Y
     S = solver.weight
-    t = 1 / S if penalty.separable else 1 / S[:, :1]
+    t = 1 / jnp.where(S > 0, S, 1)
+    over = jnp.where(S > 0, RELAXED, 1)  # without a penalty the first step is the last
     rounding = 8 * jnp.finfo(X.dtype).eps
 
     def size(a: Array) -> Array:
@@ -75,8 +78,8 @@ def newton_step(
         taken, z, Y, left = carry
         # M (u - X) + r + Y + S (u - z) = 0
         u = X - times(solver.inverse, r + Y + S * (X - z))
-        u = RELAXED * u + (1 - RELAXED) * z
-        new = penalty.prox(u + Y / S, t)
+        u = over * u + (1 - over) * z
+        new = penalty.prox(u + Y * t, t)
         dual = Y + S * (u - new)
         apart = jnp.maximum(size(u - new), size(new - z))
         close = apart <= tol * size(new - X) + rounding * size(new)

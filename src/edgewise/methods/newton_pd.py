@@ -1,5 +1,6 @@
 """A Newton step at every node and round, over edges whose weights are matrices."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -13,28 +14,30 @@ from edgewise.gradients.full import Full
 from edgewise.methods.contract import Messages, MethodDefaults, Weights
 from edgewise.methods.curvature import (
     HEAD,
+    Balance,
     Gap,
+    Heard,
+    balanced,
     body_size,
+    due_in,
     first_gap,
     listen,
     next_gap,
+    pack,
+    shared,
     tell,
+    unpack,
 )
+from edgewise.methods.damping import damped
 from edgewise.methods.knowledge import Knowledge
 from edgewise.methods.metric_prox import Solver, make_solver, newton_step, times
 from edgewise.methods.steps import mixing_of, node_steps, positive
 from edgewise.problem.block import Block, Links, match
 
 LEVELS = 3  # times that Hessians are averaged with neighbours': as good as the network's mean
-REFRESH = (5, 15, 40)  # rounds in which Hessians are taken anew, then 100, 200, 400, ...
-REFRESH_FROM = 100
-EDGE_FACTOR = (
-    0.634  # over the root of the graph's gap: near the best of rings, grids, random graphs
-)
-INNER_TOL, INNER_MOST = 0.05, 200  # of a step with a penalty
-ARMIJO, HALVINGS = 1e-4, 20  # of the damping
-SHARED_JITTER = 1e-5  # part of a shared matrix's diagonal: it is rounded to float32
-OWN_JITTER = 1e-9
+EDGE_FACTOR = 1.8  # over the root of the graph's gap: near the best of rings, grids, random graphs
+RELAXATION = 0.6  # part of the new duals in what is sent: 1 is PDMM, which may swap for ever
+INNER_TOL, INNER_MOST = 0.01, 1000  # of a step with a penalty
 
 
 class Memory(NamedTuple):
@@ -43,19 +46,31 @@ class Memory(NamedTuple):
     bodies: Array  # (v,) matrices sent, over all edges
 
 
+class Edges(NamedTuple):
+    """What a node holds of its edges."""
+
+    duals: Array  # (e, n) lambda_ij as last sent
+    matrices: Array  # (e, n, n) A_j
+    versions: Array  # (e,) of these; 0: none yet
+
+
 class State(NamedTuple):
     X: Array  # (v, n) models
     loss: Array  # (v,) mean losses there, ridge apart
-    H: Array  # (v, n, n) Hessians as last taken, ridge included
-    A: Array  # (v, n, n) averaged with those of neighbours, times the factor: what is told
-    D: Array  # (v, n, n) sum_j P_ij as the solver has it
+    H: Array  # (v, n, n) Hessians as last taken, ridge apart
+    body: Array  # (v, .) what is told: H averaged with those of neighbours, times the factor
+    level: Array  # (v,) how often that has been averaged
+    A: Array  # (v, n, n) the same as the edges have it, once it has been averaged
+    version: Array  # (v,) of that; 0: none yet
+    D: Array  # (v, n, n) sum_j P_ij
+    total: Array  # (v, 1) of the weights in that
     solver: Solver  # of H + D
     Y: Array  # (v, n) a subgradient of the penalty
     gap: Gap
+    balance: Balance
     rounds: Array  # (v,) steps so far
-    level: Array  # (v,) how often A has been averaged
-    version: Array  # (v,) of A
     renewed: Array  # (v,) whether H has been taken anew since the solver was made
+    edges: Edges
     memory: Memory
 
 
@@ -66,27 +81,29 @@ class NewtonPD(MethodDefaults):
 
         x_i <- argmin_x <g_i, x> + |x - x_i|^2_{H_i} / 2 + h_i(x)
                         + sum_j ( |x - x_j|^2_{P_ij} / 2 + <lambda_ji, x> )
-        lambda_ij <- -lambda_ji + P_ij (x_j - x_i)             (x_i new, x_j and lambda_ji old)
+        lambda_ij <- 0.4 lambda_ij + 0.6 ( -lambda_ji + P_ij (x_j - x_i) )
 
-    g_i is a whole gradient. Nothing is to be tuned, and the units of the columns do not matter.
+    (x_i new, x_j and lambda_ji old). g_i is a whole gradient. Nothing is to be tuned, and the units
+    of the columns do not matter.
 
     The step is damped by halving it until the node's own problem, f_i in the place of its model,
-    falls enough. P_ij = (A_i + A_j) / 2 / sqrt(d_i d_j): A_i begins as a factor times H_i and is
-    averaged with the neighbours' three times, by Metropolis weights, which served as well as the
-    network's mean. Hessians are taken anew in rounds 5, 15, 40, 100, 200, 400, ..., and by a node
-    alone after a step that it had to damp. The factor is 0.634 / sqrt(gap), the gap of the graph
-    being found on the way, by eight numbers that go with every message.
+    falls enough. P_ij = (A_i + A_j) / 2 / sqrt(d_i d_j): A_i is a factor times H_i, averaged with
+    the neighbours' three times by Metropolis weights, which served as well as the network's mean.
+    Hessians are taken anew in rounds 5, 15, 40, 100, 200, 400, ..., and by a node alone after a
+    step that it had to damp. The factor is 1.8 / sqrt(gap): the gap of the graph is found on the
+    way, by eight numbers that go with every message. At a refresh it grows or shrinks, by at most
+    four times, with the fourth root of how far neighbours are apart against how far they moved.
 
-    x_i and lambda_ij are sent, and what was last heard of them is all that it holds of an edge, so
-    that it heals. Where it rests, x_i = x_j even if the two ends of an edge have different P_ij:
+    x_i and lambda_ij are sent, and what was last heard of them is all that enters, so that it
+    heals. Where it rests, x_i = x_j even if the two ends of an edge have different P_ij:
     (P_ij + P_ji) (x_i - x_j) = 0. So matrices need no agreement, and a lost one costs time alone;
     a node that lacks one says so, and it is sent again.
 
-    What is known: with fixed P_ij and exact minima this is PDMM, which converges; one Newton step
-    instead of the minimum, and matrices that change, are measured and not proven.
+    What is known: with fixed P_ij and exact minima this is PDMM, averaged, which converges; one
+    Newton step instead of the minimum, and matrices that change, are measured and not proven.
 
-    Not for many unknowns: a node keeps several n x n matrices, and one per neighbour. Counts a
-    Hessian of a sample as one call.
+    Not for many unknowns: a node keeps several n x n matrices, and one per neighbour. A Hessian of
+    a sample counts as one call.
     """
 
     factor: Any = "auto"
@@ -125,114 +142,147 @@ class NewtonPD(MethodDefaults):
                 "newton-pd needs Hessians, and has those of losses of margins alone: use saga-pd, "
                 "or a local training method, for a custom loss"
             )
-        v, n = X.shape
+        (v, n), e = X.shape, len(p.links.owner)
         everyone, zeros = jnp.ones(v, bool), jnp.zeros((v, n, n), X.dtype)
-        H = own_hessians(p, zeros, X, everyone)
-        gap, count = first_gap(p.ids, X.dtype), jnp.zeros(v, jnp.int32)
-        A = shared(self.factors(gap) * H)
-        memory = Memory(0 * p.counts + p.counts, 0 * p.counts + p.counts, sent_to(p.links, v))
-        loss = p.mean_losses(X, everyone)
-        solver = Solver(zeros, jnp.zeros_like(X))
-        version, lacking = count + 1, jnp.zeros(v, bool)
-        s = State(
-            *(X, loss, H, A, zeros, solver, jnp.zeros_like(X), gap),
-            *(count, count, version, everyone & False, memory),
-        )
+        none, count = jnp.zeros(v, X.dtype), jnp.zeros(v, jnp.int32)
+        H = p.hessians(zeros, X, everyone)
+        gap, balance = first_gap(p.ids, X.dtype), Balance(none + 1, none, none)
+        body = pack(count + 1, shared(self.told(p, H, gap, balance)))
         own = X[p.links.owner]
-        news = tell(everyone, version, lacking, gap.probes, A)
-        return s, (own, jnp.zeros_like(own) if duals is None else duals, news)
+        duals = jnp.zeros_like(own) if duals is None else duals
+        edges = Edges(duals, jnp.zeros((e, n, n), X.dtype), jnp.zeros(e, jnp.float32))
+        s = State(
+            *(X, p.mean_losses(X, everyone), H, body, count, zeros, 0 * body[:, 0], zeros),
+            *(
+                none[:, None],
+                Solver(zeros, jnp.zeros_like(X)),
+                jnp.zeros_like(X),
+                gap,
+                balance,
+                count,
+                everyone,
+            ),
+            *(edges, Memory(0 * p.counts + p.counts, 0 * p.counts + p.counts, sent_to(p.links, v))),
+        )
+        return s, (own, duals, tell(everyone, count, ~everyone, gap.probes, body))
 
-    def factors(self, gap: Gap) -> Array:
-        """(v, 1, 1) of the matrices on edges."""
-        auto = EDGE_FACTOR / jnp.sqrt(gap.estimate)
-        return match(jnp.where(self.factor > 0, self.factor, auto), jnp.zeros((1, 1, 1)))
+    def told(self, p: Block, H: Array, gap: Gap, balance: Balance) -> Array:
+        """(v, n, n) what a node tells of its Hessian, before that is averaged."""
+        auto = balance.gain * EDGE_FACTOR / jnp.sqrt(gap.estimate)
+        factor = jnp.where(self.factor > 0, self.factor, auto)
+        return match(factor, H) * with_ridge(p, H)
 
     def step(
         self, p: Block, s: State, inbox: Messages, random_bits: Array
     ) -> tuple[State, Messages]:
-        v, n = s.X.shape
+        v, owner = len(s.X), p.links.owner
         theirs, heard_duals, news = inbox
-        heard = listen(news, n, s.X.dtype)
-        owner = p.links.owner
-        rho = jnp.where(heard.known, p.links.rho, 0)
+        heard = listen(news, LEVELS, s.X.dtype)
+        s, average, known = self.metric(p, s, heard)
+        rho = jnp.where(s.edges.versions > 0, p.links.rho, 0)[:, None]
 
         def over_edges(own: Array, u: Array) -> Array:
             """(e, n) P_ij u, from A_i u at the edge's owner."""
-            return 0.5 * rho[:, None] * (own + times(heard.matrices, u))
+            return 0.5 * rho * (own + times(s.edges.matrices, u))
 
-        # the metric; only where something changed is there much to do
-        total = p.links.gather(rho[:, None], v)[..., None]
-        D = total * s.A + 0.5 * pulled(p.links, rho, s.A, heard.matrices)
-        changed = jnp.any(D != s.D, (1, 2)) | (s.rounds == 0) | s.renewed
-        solver = lax.cond(changed.any(), lambda: make_solver(s.H + D, p.penalty), lambda: s.solver)
-
-        # the step
         between = theirs - s.X[owner]
         pull = over_edges(times(s.A[owner], between), between)
-        linear = p.links.gather(heard_duals - pull, v)
         G = p.full(s.X)
-        r = G + p.ridge(s.X) + linear
-        target, Y = newton_step(p.penalty, solver, s.X, r, s.Y, INNER_TOL, INNER_MOST)
-        alone = p.links.gather(jnp.ones_like(rho)[:, None], v)[:, 0] == 0
-        waiting = ~alone & (total[:, 0, 0] == 0)
-        target = jnp.where(waiting[:, None], s.X, target)
-        length, loss, tried = damped(p, s, D, r, G, target)
+        r = G + p.ridge(s.X) + p.links.gather(heard_duals - pull, v)
+        target, Y = newton_step(p.penalty, s.solver, s.X, r, s.Y, INNER_TOL, INNER_MOST)
+        target = jnp.where(known[:, None], target, s.X)
+        length, loss, tried = damped(p, s.X, s.loss, s.D, r, G, target)
         X = jnp.where(length[:, None] == 1, target, s.X + length[:, None] * (target - s.X))
         moved = X - s.X
-        duals = pull - heard_duals - over_edges(times(s.A, moved)[owner], moved[owner])
+        push = times(s.A, moved)
+        duals = pull - heard_duals - over_edges(push[owner], moved[owner])
+        duals = RELAXATION * duals + (1 - RELAXATION) * s.edges.duals
+        duals = jnp.where(known[owner][:, None], duals, s.edges.duals)
 
-        # what is told of curvature
         rounds = s.rounds + 1
+        due, damp = due_in(rounds), length < 1
+        H = p.hessians(s.H, X, due | damp)
         many = p.links.gather(heard.present[:, None].astype(X.dtype), v)[:, 0]
         gap = next_gap(s.gap, p.links.gather(heard.probes, v), many, rounds)
-        due = due_in(rounds)
-        renewed = due | (length < 1)
-        H = own_hessians(p, s.H, X, renewed)
-        mixing = jnp.where(heard.known, p.links.mixing, 0)
-        averaged = s.A + pulled(p.links, mixing, s.A, heard.matrices)
+        apart = s.balance.apart + p.links.gather((between * pull).sum(1)[:, None], v)[:, 0]
+        way = s.balance.moved + (moved * times(s.D, moved)).sum(1)
+        balance = balanced(Balance(s.balance.gain, apart, way), due)
+
         rising = ~due & (s.level < LEVELS)
-        A = jnp.where(match(rising, s.A), shared(averaged), s.A)
-        A = jnp.where(match(due, s.A), shared(self.factors(gap) * H), A)
         fresh = due | rising
-        lacking = any_edge(p.links, heard.stale, v)
+        version = s.body[:, 0] + fresh
+
+        def anew(_: Array) -> Array:
+            own = jnp.where(match(due, H), self.told(p, H, gap, balance), average)
+            return jnp.where(fresh[:, None], pack(version, shared(own)), s.body)
+
+        body = only_if(fresh.any(), anew, s.body)
         again = any_edge(p.links, heard.missing, v) & ~fresh & (rounds % 2 == 0)
-        version = s.version + fresh
         memory = Memory(
-            s.memory.calls + p.counts + jnp.where(renewed, p.counts, 0),
+            s.memory.calls + p.counts + jnp.where(due | damp, p.counts, 0),
             s.memory.evaluations + tried * p.counts,
             s.memory.bodies + jnp.where(fresh | again, sent_to(p.links, v), 0),
         )
         level = jnp.where(due, 0, jnp.minimum(s.level + 1, LEVELS))
-        new = State(X, loss, H, A, D, solver, Y, gap, rounds, level, version, renewed, memory)
-        return new, (X[owner], duals, tell(fresh | again, version, lacking, gap.probes, A))
+        s = s._replace(
+            X=X, loss=loss, H=H, body=body, level=level, Y=Y, gap=gap, balance=balance,
+            rounds=rounds, renewed=due | damp, edges=s.edges._replace(duals=duals), memory=memory,
+        )  # fmt: skip
+        lacking = any_edge(p.links, heard.stale, v)
+        return s, (X[owner], duals, tell(fresh | again, level, lacking, gap.probes, body))
+
+    def metric(self, p: Block, s: State, heard: Heard) -> tuple[State, Array, Array]:
+        """The state with the matrices that have come, the next average of Hessians, and (v,) whose
+        edges have matrices, so that it can move. A matrix counts once it has been averaged: before,
+        two nodes with few samples have next to none of some directions between them."""
+        v, n = s.X.shape
+        adopt = heard.whole & (heard.version != s.edges.versions)
+        versions = jnp.where(adopt, heard.version, s.edges.versions)
+        settle = (s.level >= LEVELS) & (s.body[:, 0] != s.version)
+        rho = jnp.where(versions > 0, p.links.rho, 0)
+        total = p.links.gather(rho[:, None], v)  # it also tells that neighbours have come or gone
+        changed = any_edge(p.links, adopt, v) | settle | (total != s.total)[:, 0]
+
+        def work(carry: Any) -> Any:
+            A, _, matrices, _ = carry
+            own, came = unpack(s.body, n, s.X.dtype), unpack(heard.body, n, s.X.dtype)
+            matrices = jnp.where(match(adopt, came), came, matrices)
+            A = jnp.where(match(settle, own), own, A)
+            D = 0.5 * (total[..., None] * A + p.links.gather(rho[:, None, None] * matrices, v))
+            mixing = jnp.where(heard.version > 0, p.links.mixing, 0)
+            rest = 1 - p.links.gather(mixing[:, None], v)[..., None]
+            average = rest * own + p.links.gather(mixing[:, None, None] * came, v)
+            return A, D, matrices, average
+
+        busy = changed.any() | (s.level < LEVELS).any()
+        A, D, matrices, average = only_if(busy, work, (s.A, s.D, s.edges.matrices, s.A))
+        solver = only_if(
+            (changed | s.renewed).any(),
+            lambda _: make_solver(with_ridge(p, s.H) + D, p.penalty),
+            s.solver,
+        )
+        version = jnp.where(settle, s.body[:, 0], s.version)
+        alone = sent_to(p.links, v) == 0
+        known = alone | ((total[:, 0] > 0) & (version > 0))
+        edges = s.edges._replace(matrices=matrices, versions=versions)
+        s = s._replace(A=A, version=version, D=D, total=total, solver=solver, edges=edges)
+        return s, average, known
 
     def duals(self, links: Links, s: State, inbox: Messages, outbox: Messages) -> Array:
         """(v, n) sum_j (lambda_ij - lambda_ji) / 2, as in PrimalDual."""
         return 0.5 * links.gather(outbox[1] - inbox[1], len(s.X))
 
 
-def own_hessians(p: Block, H: Array, X: Array, due: Array) -> Array:
-    """(v, n, n) anew at the nodes that are due, ridge and a little more included."""
-    made = p.hessians(H, X, due)
-    ridge = p.ridge(jnp.ones_like(X))
-    diagonal = jnp.diagonal(made, axis1=1, axis2=2) + ridge
-    diagonal = jnp.where(diagonal > 0, OWN_JITTER * diagonal, 1)  # a column that says nothing
-    more = (ridge + diagonal)[:, :, None] * jnp.eye(X.shape[1], dtype=X.dtype)
-    return jnp.where(match(due, H), made + more, H)
+def only_if(flag: Array, change: Callable[[Any], Any], carry: Any) -> Any:
+    """A branch, as a loop: what it carries is then changed in place, or not even copied."""
+    done = jnp.zeros((), bool)
+    body = lambda c: (done, change(c[1]))  # noqa: E731
+    return lax.while_loop(lambda c: c[0], body, (flag, carry))[1]
 
 
-def shared(A: Array) -> Array:
-    """As neighbours will have it: float32, and still positive definite."""
-    n = A.shape[1]
-    more = SHARED_JITTER * jnp.diagonal(A, axis1=1, axis2=2)[:, :, None] * jnp.eye(n)
-    return (A + more).astype(jnp.float32).astype(A.dtype)
-
-
-def pulled(links: Links, weight: Array, own: Array, heard: Array) -> Array:
-    """(v, n, n) sum_j w_ij (A_j - A_i)."""
-    total = links.gather(weight[:, None], len(own))[..., None]
-    made: Array = links.gather(weight[:, None, None] * heard, len(own)) - total * own
-    return made
+def with_ridge(p: Block, H: Array) -> Array:
+    ridge = p.ridge(jnp.ones(H.shape[:2], H.dtype))
+    return H + ridge[:, :, None] * jnp.eye(H.shape[1], dtype=H.dtype)
 
 
 def sent_to(links: Links, nodes: int) -> Array:
@@ -242,48 +292,3 @@ def sent_to(links: Links, nodes: int) -> Array:
 
 def any_edge(links: Links, which: Array, nodes: int) -> Array:
     return links.gather((which & (links.rho > 0))[:, None].astype(jnp.int32), nodes)[:, 0] > 0
-
-
-def due_in(rounds: Array) -> Array:
-    """Whether Hessians are taken anew after so many rounds."""
-    early = jnp.isin(rounds, jnp.array(REFRESH))
-    times_over = rounds // REFRESH_FROM
-    power = (times_over > 0) & (times_over & (times_over - 1) == 0)
-    return early | (power & (rounds % REFRESH_FROM == 0))
-
-
-def damped(
-    p: Block, s: State, D: Array, r: Array, G: Array, target: Array
-) -> tuple[Array, Array, Array]:
-    """(v,) the part of the way to the target that each node goes, its mean loss there, and how many
-    losses a sample were asked for. r: the gradient of the node's own problem
-
-        f_i(x) + h_i(x) + sum_j ( |x - x_j|^2_{P_ij} / 2 + <lambda_ji, x> ),    f_i with its ridge,
-
-    at X, G that of the losses alone. The penalty is bounded by convexity between the two points."""
-    way = target - s.X
-    climb = (r * way).sum(1)
-    rise = p.penalty.value(target) - p.penalty.value(s.X)
-    rise = jnp.where(jnp.isfinite(rise), rise, 0)
-    straight = ((r - G) * way).sum(1) + rise
-    curved = 0.5 * ((times(D, way) + p.ridge(way)) * way).sum(1)
-    slack = 64 * jnp.finfo(s.X.dtype).eps * (1 + jnp.abs(s.loss))
-
-    def busy(carry: Any) -> Array:
-        _, _, left, _ = carry
-        return left.any()
-
-    def halve(carry: Any) -> Any:
-        length, loss, left, tried = carry
-        there = p.mean_losses(s.X + length[:, None] * way, left)
-        change = there - s.loss + length * straight + length**2 * curved
-        falls = change <= ARMIJO * length * (climb + rise) + slack
-        end = tried + left > HALVINGS
-        loss = jnp.where(left & falls, there, loss)
-        length = jnp.where(left & ~falls, jnp.where(end, 0, length / 2), length)
-        return length, loss, left & ~falls & ~end, tried + left
-
-    v = len(s.X)
-    start = (jnp.ones(v, s.X.dtype), s.loss, jnp.ones(v, bool), jnp.zeros(v, jnp.int64))
-    length, loss, _, tried = lax.while_loop(busy, halve, start)
-    return length, loss, tried

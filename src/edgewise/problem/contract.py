@@ -79,7 +79,11 @@ Loss = LinearLoss | SampleLoss  # `loss.linear` tells which, and mypy follows
 
 class Penalty(Protocol):
     """A convex term h of one node's model. What the nodes of a block have, stacked, is one too:
-    then x is (v, n), t (v, 1), and there is a value per node."""
+    then x is (v, n), t (v, 1), and there is a value per node.
+
+    One whose prox takes a vector t too, a step for each coordinate, may say so: `diagonal = True`,
+    or `separable = True` where h is a sum over coordinates. Then columns of unequal scale are no
+    matter to the centralised answer."""
 
     def value(self, x: Array, /) -> Array:
         """h(x): a number; infinite outside of a constraint set."""

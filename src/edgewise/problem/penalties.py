@@ -229,12 +229,15 @@ class L2Ball(_Set):
 class HalfSpace(_Set):
     """a·x <= b"""
 
+    diagonal: ClassVar[bool] = True  # prox takes a step for each coordinate, though not separable
+
     a: Any
     b: Any
 
     def prox(self, x: Array, t: Array) -> Array:
         a, b = _as(x, self.a), _as(x, self.b)
-        return x - jnp.maximum((a * x).sum() - b, 0) / (a * a).sum() * a
+        along = a if jnp.ndim(t) == 0 else _as(x, t) * a
+        return x - jnp.maximum((a * x).sum() - b, 0) / (a * along).sum() * along
 
 
 def _as(x: Array, value: Any) -> Array:

@@ -36,10 +36,11 @@ class StackedPenalties:
         """Whether no node has any."""
         return all(getattr(member, "absent", False) for member in self.members)
 
-    @property
-    def separable(self) -> bool:
-        """Whether all are sums over coordinates, so that `prox` takes a step for each of them."""
-        return all(getattr(member, "separable", False) for member in self.members)
+    def at_nodes(self, declared: str) -> Array:
+        """(v,) whose penalty declares it: "absent", or "separable", a sum over coordinates, so that
+        `prox` takes a step for each of them."""
+        said = [getattr(member, declared, False) for member in self.members]
+        return jnp.stack([mask & flag for mask, flag in zip(self.masks, said, strict=True)]).any(0)
 
     def value(self, X: Array) -> Array:
         X = X[:, : X.shape[1] - self.free]
@@ -47,12 +48,18 @@ class StackedPenalties:
         return jnp.select(self.masks, values) if len(values) > 1 else values[0]
 
     def prox(self, X: Array, t: Array) -> Array:
-        """t: (v, 1), or (v, n) where they are separable."""
+        """t: (v, 1), or (v, n), of which penalties that are not separable take the first."""
         X, untouched = jnp.split(X, [X.shape[1] - self.free], axis=1)
-        steps = t[:, 0] if t.shape[1] == 1 else t[:, : X.shape[1]]
-        points = [jax.vmap(lambda p, x, s: p.prox(x, s))(m, X, steps) for m in self.members]
+
+        def points(member: Penalty) -> Array:
+            each = t.shape[1] > 1 and getattr(member, "separable", False)
+            steps = t[:, : X.shape[1]] if each else t[:, 0]
+            made: Array = jax.vmap(lambda p, x, s: p.prox(x, s))(member, X, steps)
+            return made
+
         masks = [mask[:, None] for mask in self.masks]
-        chosen = jnp.select(masks, points) if len(points) > 1 else points[0]
+        every = [points(member) for member in self.members]
+        chosen = jnp.select(masks, every) if len(every) > 1 else every[0]
         return jnp.concatenate([chosen, untouched], axis=1) if self.free else chosen
 
 

@@ -135,12 +135,14 @@ class Run(Trajectory[Executor]):
         X, duals = (a.astype(np.float64) for a in self.view())
         report = self.evaluator.evaluate(X, duals, self.round)
         counts = self.counts()
-        vectors = counts.messages * len(self.method.hears)
+        vectors = sum(kind != "news" for kind in self.method.hears)
+        bodies = int(communicator.gather(counts.bodies).sum())
         row = {
             "rounds": self.round,
             "oracle_calls": float(communicator.gather(counts.oracle_calls).mean()),
-            "vectors_sent": vectors,
-            "bytes_sent": vectors * self.executor.message_bytes,
+            "vectors_sent": counts.messages * vectors + bodies,
+            "bytes_sent": counts.messages * self.executor.message_bytes
+            + bodies * self.executor.body_bytes,
             "seconds": communicator.slowest(self.seconds),
             "function_values": float(communicator.gather(counts.function_values).mean()),
             **{k: float(a) for k, a in report.items()},

@@ -39,7 +39,8 @@ class Trace:
     oracle_calls     sample gradients asked for, mean per node (K_i for a full pass; for sk-pd
                      gradient coordinates)
     vectors_sent     vectors that have gone over directed edges: a round delivers what was sent,
-                     first messages included, then steps
+                     first messages included, then steps; of news (see adding-a-method.md) the
+                     bodies that went
     bytes_sent       the same in bytes
     seconds          compute only: no compiling, no measuring
     objective_gap    sum_i f_i(x_i) + h_i(x_i) minus the optimum; negative where nodes disagree

@@ -1,7 +1,7 @@
 """What the estimators hand to the solver: losses on labels already in code, a penalty that knows
 the features' scales, and problems whose programs fits of like size share."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -74,6 +74,8 @@ def coded(loss: Any, classes: int) -> Any:
 @pytree()
 class ScaledElasticNet:
     """Σ_j l1_j |x_j| + l2_j/2 x_j²: the plain one, once every feature has a scale of its own."""
+
+    separable: ClassVar[bool] = True
 
     l1: Any  # (n,)
     l2: Any  # (n,)

@@ -84,7 +84,7 @@ def spending(sweep: Sweep) -> dict[str, np.ndarray]:
     return {
         "oracle_calls": each * sweep.calls(),
         "rounds": each * sweep.round,
-        "bytes_sent": each * sweep.round * sweep.bytes_a_round,
+        "bytes_sent": each * sweep.bytes_sent(),
         "seconds": each * sweep.seconds / sweep.form.size,
     }
 

@@ -14,7 +14,7 @@ from jax import Array, lax
 from edgewise.backend.programs import compiled
 from edgewise.engines.base import Wires
 from edgewise.engines.simulator import MOST_RANDOM_NUMBERS, Simulator, one_step
-from edgewise.engines.wires import connect
+from edgewise.engines.wires import bodies_gone, connect
 from edgewise.graph.graph import Graph
 from edgewise.methods.contract import Method
 from edgewise.problem.block import Block
@@ -90,8 +90,7 @@ class Sweep(Trajectory[Cells]):
         self.base = Simulator(problem, graph, cells[0], seed, dtype)
         super().__init__(Cells(self.base))
         self.block64 = self.base.evaluation_block()
-        vectors = 2 * graph.edge_count * len(self.base.method.hears)
-        self.bytes_a_round = vectors * self.base.message_bytes
+        self.bytes_a_round = 2 * graph.edge_count * self.base.message_bytes
         self.load(cells)
 
     def load(self, cells: Sequence[Method]) -> None:
@@ -106,6 +105,12 @@ class Sweep(Trajectory[Cells]):
         """(cells,) mean oracle calls of a node."""
         calls = np.asarray(self.carry[0].memory.calls).mean(-1)
         return np.broadcast_to(calls, self.form.size)
+
+    def bytes_sent(self) -> np.ndarray:
+        """(cells,)"""
+        bodies = bodies_gone(self.base.method.hears, self.carry, self.base.graph.degrees).sum(-1)
+        bytes_sent = self.round * self.bytes_a_round + bodies * self.base.body_bytes
+        return np.broadcast_to(bytes_sent, self.form.size)
 
     def divergences(self, target: Target) -> np.ndarray:
         """(cells,) from the optimum; infinite where a cell's models are no numbers any more."""

@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("grpc", reason="peers need grpcio: pip install 'edgewise[peers]'")
 
-from edgewise.peers.transport.delta_encoding import DeltaCodec
+from edgewise.peers.transport.delta_encoding import DeltaCodec, decode_delta
 from edgewise.peers.transport.frames import (
     DELTA,
     EXPONENT,
@@ -18,7 +18,7 @@ from edgewise.peers.transport.frames import (
     encode,
     max_frame_bytes,
 )
-from edgewise.peers.transport.links import Link, decode_delta
+from edgewise.peers.transport.links import Link
 from edgewise.peers.transport.wakeup import Wakeup
 
 FORMAT = MessageFormat(2, 33, "float64", bits=5)

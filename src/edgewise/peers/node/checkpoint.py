@@ -14,13 +14,15 @@ from edgewise.peers.node.handshake import agreed
 from edgewise.peers.node.state import CHECKPOINT, PeerState
 from edgewise.peers.transport.edge_facts import EdgeFacts, NodeFacts
 from edgewise.peers.transport.frames import VECTORS, Frame
+from edgewise.peers.transport.links import Link
 from edgewise.running.checkpoint_file import read
 
 
 def contents(peer: PeerState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Head and arrays. In strict mode what was sent and not yet saved by its receiver goes in too:
     this peer may be the only one that still has it; what came is sent again. In tolerant mode the
-    last message that came is what there is of an edge."""
+    last message that came is what there is of an edge. In both the last news stay: their body is
+    not told again before it changes."""
     head = {
         "fingerprint": peer.fingerprint,
         "round": peer.round,
@@ -41,7 +43,18 @@ def contents(peer: PeerState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             arrays[f"out.{other}.{round}"] = np.frombuffer(data, np.uint8)
         if not link.strict:
             arrays |= {f"in.{other}.{round}": frame.payload for round, frame in link.inbox.items()}
+        if link.format.head:
+            arrays[f"news.{other}"] = last_news(link)
     return head, arrays
+
+
+def last_news(link: Link) -> np.ndarray:
+    """A row as taken or, in tolerant mode, as with the message that is saved too."""
+    row = link.news.copy()
+    if not link.strict:
+        for frame in link.inbox.values():
+            row[: len(frame.news)] = frame.news
+    return row
 
 
 def known_pairs(peer: PeerState) -> dict[int, EdgeFacts]:
@@ -117,6 +130,8 @@ def restore_messages(peer: PeerState, arrays: dict[str, np.ndarray]) -> None:
         link = peer.links.get(int(where[0])) if where else None
         if link is not None and kind == "out":
             link.sent[int(where[1])] = value.tobytes()
+        elif link is not None and kind == "news":
+            link.news[:] = value
         elif link is not None:
             link.inbox[int(where[1])] = Frame(VECTORS, payload=value)
 

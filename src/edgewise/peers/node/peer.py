@@ -154,14 +154,16 @@ class Peer(PeerState):
                 self.links[id].responsive = False
 
     def heard(self) -> tuple[np.ndarray, ...]:
-        """One that has said nothing yet is taken to be where this peer is."""
-        got = []
+        """One that has said nothing yet is taken to be where this peer is, and to have no news."""
+        got, news = [], []
         for place, id in enumerate(self.members):
-            vectors = self.links[id].take_message(self.round) if id in self.links else None
+            link = self.links.get(id)
+            vectors = None if link is None else link.take_message(self.round)
             if vectors is None:
                 vectors = self.stepper.outgoing(self.carry[1], place)
             got.append(vectors)
-        return self.stepper.gathered(got)
+            news.append(0.0 if link is None else link.news)
+        return self.stepper.gathered(got, news)
 
     # --- what is kept and told -------------------------------------------------------------------
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from edgewise.peers.config.peer_config import PeerConfig, load
+from edgewise.methods.contract import Method
+from edgewise.peers.config.peer_config import Fit, PeerConfig, load
 from edgewise.peers.node.stepper import Stepper, facts_of
 from edgewise.peers.node.supported_methods import method_of
 from edgewise.peers.node.trace_writer import TraceWriter
@@ -45,8 +46,7 @@ class PeerState:
         config, fit = self.config, self.config.fit
         self.problem = problem
         self.method = method_of(fit, bool(config.penalty))
-        hears = len(self.method.healing().hears)
-        self.format = MessageFormat(hears, problem.size, fit.wire, fit.bits)
+        self.format = message_format(self.method.healing(), problem.size, fit)
         self.wakeup = Wakeup()
         ids = sorted(n.id for n in config.neighbours)
         self.links: dict[int, Link] = {id: self.new_link(id) for id in ids}
@@ -81,15 +81,16 @@ class PeerState:
     # --- messages --------------------------------------------------------------------------------
 
     def post(self, sent: Any, to: list[int] | None = None) -> None:
-        """Send the vectors of this round to all neighbours, or to these."""
+        """Send the vectors and the news of this round to all neighbours, or to these."""
+        news = self.stepper.outgoing_news(sent)
         for place, other in enumerate(self.members):
             if other in self.links and (to is None or other in to):
                 vectors = self.stepper.outgoing(sent, place)
-                self.links[other].post(self.frame(VECTORS, other, vectors))
+                self.links[other].post(self.frame(VECTORS, other, vectors, news))
 
-    def frame(self, kind: int, other: int, payload: Any = b"") -> Frame:
+    def frame(self, kind: int, other: int, payload: Any = b"", news: Any = ()) -> Frame:
         progress = (self.round, self.saved, self.stop_at, self.converged_hops)
-        return Frame(kind, *progress, self.config.id, other, payload)
+        return Frame(kind, *progress, self.config.id, other, payload, news)
 
     async def wait(
         self, ready: Callable[[], bool], stop: asyncio.Event, patience: float | None
@@ -115,3 +116,14 @@ class PeerState:
         """Rounds may go on meanwhile."""
         await asyncio.to_thread(write, self.config.out / CHECKPOINT, head, arrays)
         self.saved = head["round"]
+
+
+def message_format(method: Method, size: int, fit: Fit) -> MessageFormat:
+    """Of what it sends, for models of this size."""
+    sizes = zip(method.hears, method.message_sizes(size), strict=True)
+    news = [width for kind, width in sizes if kind == "news"]
+    vectors = len(method.hears) - len(news)
+    if not news:
+        return MessageFormat(vectors, size, fit.wire, fit.bits)
+    head = method.news_head
+    return MessageFormat(vectors, size, fit.wire, fit.bits, head, news[0] - head)

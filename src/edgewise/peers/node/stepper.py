@@ -1,5 +1,6 @@
 """What one peer computes: the same steps as everywhere else, over a block of one node."""
 
+from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
@@ -88,8 +89,11 @@ class Stepper:
         self.block = self.block._replace(links=jax.tree.map(jnp.asarray, links))
         self.fixed, self.tree = jax.tree.flatten((self.method, self.block))
         self.programs: dict[str, Any] = {}  # by phase, and the one that looks
-        shape = (d, self.problem.size)
-        self.heard = tuple(aligned_empty(shape, self.dtype) for _ in self.method.hears)
+        sizes = self.method.message_sizes(self.problem.size)
+        self.heard = tuple(
+            aligned_empty((d, size), np.dtype(np.float32 if kind == "news" else self.dtype))
+            for kind, size in zip(self.method.hears, sizes, strict=True)
+        )
 
     def among(self, pairs: list[EdgeFacts]) -> "Stepper":
         """The same peer among these neighbours."""
@@ -115,20 +119,33 @@ class Stepper:
 
     def regrouped(self, carry: Any, places: list[int | None], dual_noise: float) -> Any:
         """The carry of another group of neighbours, among these: messages to the n-th are those to
-        the one that was at places[n]; to new ones they begin. For methods that heal: what they hold
-        of an edge is the messages alone."""
+        the one that was at places[n]; to new ones they begin, and so does what the state has of
+        edges. News are of the node, and stay. For methods that heal."""
         state, outbox = carry
-        # of messages alone, so that no pass over the data is compiled for a memory to begin with
-        opening = jax.jit(lambda *known: begin(*known)[1])
-        first = opening(self.method, self.block, state.X, self.noisy_duals(dual_noise))
+        hears = self.method.hears
         old = [k for k in places if k is not None]
         new = np.array([n for n, k in enumerate(places) if k is None], int)
         kept = np.array([n for n, k in enumerate(places) if k is not None], int)
-        rows = [
-            jnp.zeros_like(f).at[kept].set(o[np.array(old, int)]).at[new].set(f[new])
-            for f, o in zip(first, outbox, strict=True)
-        ]
-        return state, tuple(rows)
+
+        # of edges alone, so that no pass over the data is compiled for what else begins
+        def opening(*known: Any) -> Any:
+            begun, messages = begin(*known)
+            along = [f for kind, f in zip(hears, messages, strict=True) if kind != "news"]
+            return along, getattr(begun, "edges", ())
+
+        noisy = self.noisy_duals(dual_noise)
+        along, edges = jax.jit(opening)(self.method, self.block, state.X, noisy)
+        first = iter(along)
+
+        def along_edges(o: Array, f: Array) -> Array:
+            return jnp.zeros_like(f).at[kept].set(o[np.array(old, int)]).at[new].set(f[new])
+
+        if hasattr(state, "edges"):
+            state = state._replace(edges=jax.tree.map(along_edges, state.edges, edges))
+        rows = zip(hears, outbox, strict=True)
+        return state, tuple(
+            o if kind == "news" else along_edges(o, next(first)) for kind, o in rows
+        )
 
     def random_bits(self, round: int) -> np.ndarray:
         first = round - round % AHEAD
@@ -157,12 +174,16 @@ class Stepper:
         state, outbox = jax.tree.unflatten(form, self.programs[phase](*args))
         return (state, outbox), tuple(np.asarray(a) for a in outbox)
 
-    def gathered(self, messages: list[np.ndarray]) -> tuple[np.ndarray, ...]:
-        """What was heard, from (k, n) vectors of each neighbour: good until the next is gathered.
-        By then the program that reads it in place is done: its results have been waited for."""
-        for place, vectors in enumerate(messages):
-            for k, rows in enumerate(self.heard):
-                rows[place] = vectors[k]
+    def gathered(
+        self, messages: Sequence[np.ndarray], news: Sequence[Any] = ()
+    ) -> tuple[np.ndarray, ...]:
+        """What was heard, from (k, n) vectors of each neighbour and, where the method has some, the
+        row of its news: good until the next is gathered. By then the program that reads it in place
+        is done: its results have been waited for."""
+        for place, message in enumerate(messages):
+            vectors = iter(message)
+            for kind, rows in zip(self.method.hears, self.heard, strict=True):
+                rows[place] = news[place] if kind == "news" else next(vectors)
         return self.heard
 
     def outgoing(self, sent: Any, place: int) -> np.ndarray:
@@ -170,8 +191,14 @@ class Stepper:
         rows = [
             np.asarray(a)[place if kind == "each" else 0][None]
             for kind, a in zip(self.method.hears, sent, strict=True)
+            if kind != "news"
         ]
         return rows[0] if len(rows) == 1 else np.concatenate(rows)
+
+    def outgoing_news(self, sent: Any) -> Any:
+        """(w,) for all neighbours; nothing where the method has no news."""
+        hears = self.method.hears
+        return np.asarray(sent[hears.index("news")])[0] if "news" in hears else ()
 
     def look(self, carry: Any, heard: tuple[np.ndarray, ...]) -> dict[str, np.ndarray]:
         leaves, form = jax.tree.flatten(carry)

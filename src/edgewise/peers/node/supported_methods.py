@@ -46,4 +46,10 @@ def require_local(method: Method, mode: str = "strict") -> None:
             f"{type(method).__name__} never forgets a message that came late: use a primal-dual "
             "method or pdmm, or mode strict, in which every round waits for all neighbours"
         )
+    news = method.healing().hears.count("news")
+    if news > 1 or (news and method.healing().news_head < 1):
+        raise MethodError(
+            f"{type(method).__name__} tells {news} rows of news: peers send one at most, whose "
+            "news_head is 1 or more"
+        )
     method.prepare(TWO_PEERS)

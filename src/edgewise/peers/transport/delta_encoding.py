@@ -1,13 +1,22 @@
 """Messages as few bits: the change since one that the receiver has, rounded (`backend.quantiser`).
 
 Both ends of a stream hold two messages as the receiver made them, so that what rounding left out of
-one comes with a later one, and nothing of it stays. A new stream begins with a whole message.
+one comes with a later one, and nothing of it stays. A new stream begins with a whole message. News
+go with either as they are.
 """
 
 import numpy as np
 
 from edgewise.backend.quantiser import Held, hold, nearer, quantise, restore, take
-from edgewise.peers.transport.frames import EXPONENT, MessageFormat, ProtocolError, require_finite
+from edgewise.peers.transport.frames import (
+    DELTA,
+    EXPONENT,
+    VECTORS,
+    Frame,
+    MessageFormat,
+    ProtocolError,
+    require_finite,
+)
 
 
 class DeltaCodec:
@@ -47,6 +56,15 @@ class DeltaCodec:
         require_finite(vectors)
         self.held = take(self.held, of == 1, vectors)
         return vectors
+
+
+def decode_delta(frame: Frame, codec: DeltaCodec) -> Frame:
+    """The frame as if it had come with all of its numbers."""
+    if frame.kind == VECTORS:
+        codec.whole(frame.payload.astype(np.float64))
+    if frame.kind != DELTA:
+        return frame
+    return frame._replace(kind=VECTORS, payload=codec.decode(frame.payload))
 
 
 def pack_bits(codes: np.ndarray, bits: int) -> bytes:

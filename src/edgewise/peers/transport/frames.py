@@ -12,12 +12,14 @@ import numpy as np
 from edgewise.backend.quantiser import UNIT_BYTES, packed_bytes
 
 HEADER = struct.Struct("<2sBBBBHQQQIIIQ")
-MAGIC, VERSION = b"EW", 2
+MAGIC, VERSION = b"EW", 3
 GREETING, VECTORS, FAREWELL, DELTA = 1, 2, 3, 4
 PRECISIONS: dict[str, tuple[int, np.dtype[Any]]] = {
     "float32": (1, np.dtype("<f4")),
     "float64": (2, np.dtype("<f8")),
 }
+NEWS = np.dtype("<f4")
+FLAGS = tuple(np.array(flag, NEWS).tobytes() for flag in (0, 1))
 EXPONENT = np.dtype(f"<i{UNIT_BYTES}")  # of the unit of a delta's numbers
 MAX_TEXT = 1 << 16  # bytes of a greeting
 NEVER = (1 << 64) - 1
@@ -37,6 +39,7 @@ class Frame(NamedTuple):
     sender: int = 0
     receiver: int = 0
     payload: Any = b""  # bytes, or (k, n) numbers
+    news: Any = ()  # with vectors: numbers of a head, and of the body where its flag is 1
 
 
 class MessageFormat(NamedTuple):
@@ -46,6 +49,8 @@ class MessageFormat(NamedTuple):
     size: int
     wire: str
     bits: int | None = None  # of the numbers in a delta, where deltas may come
+    head: int = 0  # numbers of news that go with every message, a flag first
+    body: int = 0  # numbers of news that go where the flag is 1
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -61,6 +66,11 @@ class MessageFormat(NamedTuple):
         numbers = packed_bytes(self.vectors * self.size, self.bits or 0)
         return self.vectors * (1 + EXPONENT.itemsize) + numbers
 
+    @property
+    def news_bytes(self) -> int:
+        """Head and body."""
+        return (self.head + self.body) * NEWS.itemsize
+
 
 def encode(frame: Frame, wire: str = "float64", delta: MessageFormat | None = None) -> bytes:
     """delta: of the vectors that the payload, already encoded, is a change of."""
@@ -71,10 +81,11 @@ def encode(frame: Frame, wire: str = "float64", delta: MessageFormat | None = No
         code, dtype = PRECISIONS[wire]
         numbers = np.ascontiguousarray(frame.payload, dtype)
         (k, count), body = numbers.shape, numbers.data
+    news = np.ascontiguousarray(frame.news, NEWS).data
     progress = (frame.round, frame.saved, frame.stop, frame.converged_hops)
     ends = (frame.sender, frame.receiver)
     return b"".join(
-        (HEADER.pack(MAGIC, VERSION, frame.kind, code, k, 0, *progress, *ends, count), body)
+        (HEADER.pack(MAGIC, VERSION, frame.kind, code, k, 0, *progress, *ends, count), body, news)
     )
 
 
@@ -100,13 +111,33 @@ def decode(data: bytes, sender: int, receiver: int, format: MessageFormat) -> Fr
     expected = agreed if kind == VECTORS else format.bits
     if (code, k, count) != (expected, *format.shape):
         raise ProtocolError(f"{k} vectors of {count} numbers in precision {code}")
-    if len(body) != (format.whole_bytes if kind == VECTORS else format.delta_bytes):
+    size = format.whole_bytes if kind == VECTORS else format.delta_bytes
+    if len(body) != size + told_bytes(body[size:], format):
         raise ProtocolError(f"{len(body)} bytes for {k} x {count} numbers")
+    news = np.frombuffer(body[size:], NEWS) if format.head else ()
+    require_finite(np.asarray(news, NEWS))
     if kind == DELTA:
-        return Frame(*header, bytes(body))
-    numbers = np.frombuffer(body, dtype).reshape(k, count)
+        return Frame(*header, bytes(body[:size]), news)
+    numbers = np.frombuffer(body[:size], dtype).reshape(k, count)
     require_finite(numbers)
-    return Frame(*header, numbers)
+    return Frame(*header, numbers, news)
+
+
+def told_bytes(news: memoryview, format: MessageFormat) -> int:
+    """As many as there must be of news, by their flag."""
+    if not format.head:
+        return 0
+    flag = bytes(news[: NEWS.itemsize])
+    if flag not in FLAGS:
+        raise ProtocolError("news with no flag of 0 or 1")
+    return format.news_bytes if FLAGS.index(flag) else format.head * NEWS.itemsize
+
+
+def vectors_in(data: bytes, format: MessageFormat) -> int:
+    """Of an encoded frame of vectors, where a body of news counts as one, as in every trace."""
+    size = format.whole_bytes if data[3] == VECTORS else format.delta_bytes
+    told = len(data) - HEADER.size - size
+    return format.vectors + (told > format.head * NEWS.itemsize)
 
 
 def require_finite(numbers: np.ndarray) -> None:
@@ -117,4 +148,5 @@ def require_finite(numbers: np.ndarray) -> None:
 
 def max_frame_bytes(format: MessageFormat) -> int:
     """Bytes of the largest frame that anybody may send."""
-    return HEADER.size + max(MAX_TEXT, format.whole_bytes, format.delta_bytes)
+    vectors = max(format.whole_bytes, format.delta_bytes)
+    return HEADER.size + max(MAX_TEXT, vectors + format.news_bytes)

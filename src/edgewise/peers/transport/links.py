@@ -9,13 +9,14 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from edgewise.peers.transport.delta_encoding import DeltaCodec
+from edgewise.peers.transport.delta_encoding import DeltaCodec, decode_delta
 from edgewise.peers.transport.edge_facts import EdgeFacts, NodeFacts
 from edgewise.peers.transport.frames import (
     DELTA,
     FAREWELL,
     GREETING,
     NEVER,
+    NEWS,
     PRECISIONS,
     VECTORS,
     Frame,
@@ -23,7 +24,9 @@ from edgewise.peers.transport.frames import (
     ProtocolError,
     decode,
     encode,
+    vectors_in,
 )
+from edgewise.peers.transport.news import merged, told
 from edgewise.peers.transport.wakeup import Wakeup
 
 log = logging.getLogger("edgewise.peers")
@@ -56,7 +59,8 @@ class Link:
     """What has come from a neighbour, and what is to go to it.
 
     In strict mode messages stay in `sent` until the neighbour has them in a checkpoint, and go out
-    again over a new stream if it asks. In tolerant mode only the latest counts, either way.
+    again over a new stream if it asks. In tolerant mode only the latest counts, either way, but of
+    news the last body too: a new stream begins with it.
     """
 
     def __init__(
@@ -75,13 +79,14 @@ class Link:
         # to send
         self.sent: dict[int, bytes] = {}
         self.latest: Frame | None = None
-        self.unsent = False
+        self.unsent, self.body_due = False, True
         self.next_round, self.work = 0, asyncio.Event()
         self.farewell: bytes | None = None
         self.farewell_sent = False
         # what came
         self.inbox: dict[int, Frame] = {}  # strict: by round; tolerant: the newest alone
         self.newest_round, self.has_new, self.stale_rounds = -1, False, 0
+        self.news = np.zeros(format.head + format.body, NEWS)  # as last taken; zeros: never
         self.awaited_round = 0  # that strict waits for
         self.converged_hops, self.stop, self.saved, self.gone = 0, NEVER, 0, False
         # who it is
@@ -100,10 +105,13 @@ class Link:
     # --- to send ---------------------------------------------------------------------------------
 
     def post(self, frame: Frame) -> None:
+        """With whole rows of news, where there are any."""
+        changed = any(frame.news[:1])
         if self.strict:
-            self.sent[frame.round] = encode(frame, self.format.wire)
+            self.sent[frame.round] = encode(told(frame, self.format, changed), self.format.wire)
         else:
             self.latest, self.unsent = frame, True
+            self.body_due |= changed
         self.work.set()
 
     def post_farewell(self, frame: bytes) -> None:
@@ -112,11 +120,12 @@ class Link:
 
     async def send_messages(self, stream: ByteStream) -> None:
         codec = None if self.format.bits is None else DeltaCodec(self.format)
+        self.body_due = True
         while True:
             data = self.next_message(codec)
             if data is not None:
                 await self.send(stream, data)
-                self.vectors_sent += self.format.vectors
+                self.vectors_sent += vectors_in(data, self.format)
             elif self.farewell is not None and not self.farewell_sent:
                 await self.send(stream, self.farewell)
                 self.farewell_sent = True
@@ -138,6 +147,7 @@ class Link:
         self.unsent = False
         if frame is None or not unsent:
             return None
+        frame, self.body_due = told(frame, self.format, self.body_due), False
         if codec is None:
             return encode(frame, self.format.wire)
         if codec.held is not None:
@@ -179,7 +189,8 @@ class Link:
             if frame.round >= self.awaited_round:
                 self.inbox[frame.round] = frame
         elif frame.round > self.newest_round:
-            self.inbox = {0: frame}
+            news = merged(self.inbox[0].news, frame.news) if self.has_new else frame.news
+            self.inbox = {0: frame._replace(news=news)}
             self.newest_round, self.has_new = frame.round, True
 
     def require_plausible(self, frame: Frame) -> None:
@@ -199,7 +210,8 @@ class Link:
         return (round in self.inbox) if self.strict else self.has_new
 
     def take_message(self, round: int) -> np.ndarray | None:
-        """(k, n) the vectors for a round; in tolerant mode the last that came, if any did."""
+        """(k, n) the vectors for a round; in tolerant mode the last that came, if any did. What
+        came with them of news is then in `news`."""
         if self.strict:
             self.awaited_round, frame = round + 1, self.inbox.pop(round)
             self.converged_hops = frame.converged_hops  # of this round, not of a later one
@@ -210,6 +222,7 @@ class Link:
             self.has_new = False
         else:
             return None
+        self.news[: len(frame.news)] = frame.news
         vectors: np.ndarray = frame.payload
         return vectors
 
@@ -282,12 +295,3 @@ class Link:
         """Count a frame or greeting that broke the protocol, and log it."""
         self.protocol_errors += 1
         log.warning("peer %d cut off: %s", self.other, what, extra={"neighbour": self.other})
-
-
-def decode_delta(frame: Frame, codec: DeltaCodec) -> Frame:
-    """The frame as if it had come with all of its numbers."""
-    if frame.kind == VECTORS:
-        codec.whole(frame.payload.astype(np.float64))
-    if frame.kind != DELTA:
-        return frame
-    return frame._replace(kind=VECTORS, payload=codec.decode(frame.payload))

@@ -1,0 +1,290 @@
+"""News: a head with every message, a body where it has changed, and none of it lost."""
+
+from types import SimpleNamespace
+
+import jax
+import numpy as np
+import pytest
+
+pytest.importorskip("cryptography", reason="peers need cryptography: pip install 'edgewise[peers]'")
+pytest.importorskip("grpc", reason="peers need grpcio: pip install 'edgewise[peers]'")
+
+from telling import HEAD, Telling
+from uneven import problem_of
+
+import edgewise as ew
+from edgewise.methods.newton_pd import NewtonPD
+from edgewise.peers.config.peer_config import Fit
+from edgewise.peers.node import checkpoint
+from edgewise.peers.node.state import message_format
+from edgewise.peers.node.stepper import Stepper, facts_of
+from edgewise.peers.transport.delta_encoding import DeltaCodec, decode_delta
+from edgewise.peers.transport.edge_facts import EdgeFacts
+from edgewise.peers.transport.frames import (
+    DELTA,
+    HEADER,
+    VECTORS,
+    Frame,
+    MessageFormat,
+    ProtocolError,
+    decode,
+    encode,
+    max_frame_bytes,
+    vectors_in,
+)
+from edgewise.peers.transport.links import Link
+from edgewise.peers.transport.news import told
+from edgewise.peers.transport.wakeup import Wakeup
+from edgewise.running.checkpoint_file import read, write
+
+FORMAT = MessageFormat(2, 5, "float64", bits=8, head=3, body=4)
+NUMBERS = np.random.default_rng(0).standard_normal((2, 5))
+FRAME = Frame(VECTORS, 17, 10, 40, 2, 3, 1, NUMBERS)
+
+
+def row(round, flag):
+    """Whole, as a method gives it."""
+    return np.array([flag, round, 0.5, *(100 + np.arange(4))], np.float32)
+
+
+def decoded(data, format=FORMAT):
+    return decode(data, 3, 1, format)
+
+
+# --- frames ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [VECTORS, DELTA])
+@pytest.mark.parametrize("whole", [False, True])
+def test_news_come_out_as_they_went_in(kind, whole):
+    sent = told(FRAME._replace(kind=kind, news=row(17, whole)), FORMAT, whole)
+    delta = None
+    if kind == DELTA:
+        sent, delta = sent._replace(payload=bytes(FORMAT.delta_bytes)), FORMAT
+    data = encode(sent, delta=delta)
+    got = decoded(data)
+    assert np.array_equal(got.payload, sent.payload)
+    assert np.array_equal(got.news, row(17, whole)[: 7 if whole else 3])
+    size = FORMAT.whole_bytes if kind == VECTORS else FORMAT.delta_bytes
+    assert len(data) == HEADER.size + size + 4 * (7 if whole else 3)
+    assert vectors_in(data, FORMAT) == 2 + whole
+
+
+def test_the_largest_frame_has_a_body():
+    n = 1000
+    format = MessageFormat(2, n, "float64", head=4, body=n * (n + 1) // 2)
+    expected = HEADER.size + 2 * n * 8 + 4 * (4 + n * (n + 1) // 2)
+    assert max_frame_bytes(format) == expected
+    assert 2_000_000 < expected < 2_100_000
+
+
+@pytest.mark.parametrize(
+    ("news", "reason"),
+    [
+        (row(1, 0), "bytes for 2 x 5"),  # a body where the flag says none
+        (row(1, 1)[:3], "bytes for 2 x 5"),  # none where it says one
+        ([*row(1, 1), 0], "bytes for 2 x 5"),
+        (row(1, 1)[:-1], "bytes for 2 x 5"),
+        ([0, 1], "bytes for 2 x 5"),
+        ([0, 1, 2, 3], "bytes for 2 x 5"),
+        ([], "no flag"),
+        ([0.5, 1, 2], "no flag"),
+        ([-0.0, 1, 2], "no flag"),
+        ([2, *row(1, 1)[1:]], "no flag"),
+        ([np.nan, *row(1, 1)[1:]], "no flag"),
+        ([0, np.inf, 2], "not finite"),
+        ([*row(1, 1)[:-1], np.nan], "not finite"),
+        ([*row(1, 1)[:-1], -1e31], "not finite"),
+    ],
+)
+def test_news_that_are_not_as_agreed(news, reason):
+    delta = FRAME._replace(kind=DELTA, payload=bytes(FORMAT.delta_bytes))
+    for frame, format in ((FRAME, None), (delta, FORMAT)):
+        data = encode(frame._replace(news=np.array(news, np.float32)), delta=format)
+        with pytest.raises(ProtocolError, match=reason):
+            decoded(data)
+
+
+def test_news_only_where_they_were_agreed_on():
+    data = encode(FRAME._replace(news=row(1, 1)))
+    with pytest.raises(ProtocolError, match="bytes for 2 x 5"):
+        decoded(data, FORMAT._replace(head=0, body=0))
+    for cut in (-1, -2, -4 * 7 - 1):
+        with pytest.raises(ProtocolError, match=r"bytes for 2 x 5|no flag"):
+            decoded(data[:cut])
+
+
+# --- links ----------------------------------------------------------------------------------------
+
+
+def link_of(strict, bits=None):
+    return Link(1, 3, strict, FORMAT._replace(bits=bits), 11, Wakeup())
+
+
+def came(round, flag, body=0.0):
+    """As it comes in, with other numbers in the body."""
+    whole = row(round, flag) + np.array([0, 0, 0, *4 * [body]], np.float32)
+    return told(FRAME._replace(round=round, saved=0, news=whole), FORMAT, bool(flag))
+
+
+def test_what_nobody_has_told_is_zeros_and_a_head_alone_leaves_the_body():
+    link = link_of(strict=True)
+    assert np.array_equal(link.news, np.zeros(7))
+    for round, flag in enumerate((1, 0, 0)):
+        link.receive(came(round, flag))
+    assert np.array_equal(link.news, np.zeros(7))  # of rounds to come
+    for round, flag in enumerate((1, 0, 0)):
+        link.take_message(round)
+        assert np.array_equal(link.news, row(round, flag))
+
+
+def test_a_body_that_was_not_read_is_not_lost():
+    link = link_of(strict=False)
+    for round, flag, body in ((3, 1, 0), (4, 1, 7), (5, 0, 0), (6, 0, 0)):
+        link.receive(came(round, flag, body))
+    link.receive(came(2, 1, 9))  # older, thrown away
+    link.take_message(0)
+    assert np.array_equal(link.news, [1, 6, 0.5, 107, 108, 109, 110])
+    link.receive(came(7, 0))
+    link.take_message(0)
+    assert np.array_equal(link.news, [0, 7, 0.5, 107, 108, 109, 110])
+
+
+@pytest.mark.parametrize("bits", [None, 8])
+def test_a_body_that_was_not_sent_goes_with_the_next_message_and_again_over_a_new_stream(bits):
+    link, format = link_of(False, bits), FORMAT._replace(bits=bits)
+
+    def next_news(codecs, *posted):
+        for round, flag in posted:
+            link.post(FRAME._replace(round=round, sender=1, receiver=3, news=row(round, flag)))
+        frame = decode(link.next_message(codecs[0]), 1, 3, format)
+        if bits is not None:
+            frame = decode_delta(frame, codecs[1])
+        assert np.allclose(frame.payload, NUMBERS, atol=0.1)
+        return list(frame.news)
+
+    def stream():
+        return (None, None) if bits is None else (DeltaCodec(format), DeltaCodec(format))
+
+    codecs = stream()
+    assert next_news(codecs, (1, 0)) == [1, *row(1, 1)[1:]]  # the first over a stream
+    assert next_news(codecs, (2, 0)) == list(row(2, 0)[:3])
+    assert next_news(codecs, (3, 1), (4, 0)) == [1, *row(4, 1)[1:]]
+    assert next_news(codecs, (5, 0)) == list(row(5, 0)[:3])
+    link.unsent = link.body_due = True  # as a new stream begins
+    assert next_news(stream()) == [1, *row(5, 1)[1:]]
+
+
+# --- rounds, as peers take them -------------------------------------------------------------------
+
+
+NEW = {"fingerprint": "", "converged_hops": 0, "stop_at": 0, "residual": 0.0, "pairs": {}}
+
+
+class OnePeer(SimpleNamespace):
+    """What a peer has of a run, with no process and no stream."""
+
+    def seconds(self):
+        return 0.0
+
+    def connect(self, id, around, format, strict):
+        self.members, self.round = around, getattr(self, "round", 0)
+        self.links = {j: Link(id, j, strict, format, 11, Wakeup()) for j in around}
+
+    def post(self, id, sent):
+        for place, (j, link) in enumerate(self.links.items()):
+            vectors, news = self.stepper.outgoing(sent, place), self.stepper.outgoing_news(sent)
+            link.post(
+                Frame(VECTORS, self.round, 0, sender=id, receiver=j, payload=vectors, news=news)
+            )
+
+    def step(self, id):
+        vectors = [link.take_message(self.round) for link in self.links.values()]
+        heard = self.stepper.gathered(vectors, [link.news for link in self.links.values()])
+        self.carry, sent = self.stepper.step(self.carry, self.round, heard)
+        self.round += 1
+        self.post(id, sent)
+
+
+def deliver(peers):
+    """All that waits to be sent; how many bytes each message had."""
+    sizes = []
+    for i, peer in enumerate(peers):
+        for j, link in peer.links.items():
+            while (data := link.next_message(None)) is not None:
+                sizes.append(len(data))
+                peers[j].links[i].receive(decode(data, i, j, link.format))
+    return sizes
+
+
+def restored(peer, id, tmp_path):
+    """The peer as a new process makes it of its checkpoint."""
+    path = tmp_path / "checkpoint.bin"
+    write(path, *checkpoint.contents(peer))
+    head, arrays = read(path)
+    new = OnePeer(**vars(peer) | {"round": head["round"], "carry": None})
+    new.connect(id, peer.members, peer.links[peer.members[0]].format, peer.strict)
+    checkpoint.restore_messages(new, arrays)
+    new.carry = checkpoint.restore_carry(peer.carry, arrays)
+    for j, link in new.links.items():
+        link.awaited_round, link.next_round = new.round, peer.links[j].next_round
+    return new
+
+
+GRAPH = ew.Graph.from_edges([(0, 1), (1, 2), (2, 0), (2, 3), (3, 0)])
+ROUNDS, RESTART = 13, 9
+CASES = [  # and the rounds whose messages have bodies
+    (Telling(), {0, 3, 6, 9, 12}),
+    (NewtonPD(), {0, 1, 2, 3, 5, 6, 7, 8}),
+]
+
+
+def steppers_of(problem, method):
+    own = [problem.only([i]) for i in range(4)]
+    facts = [facts_of(part, int(GRAPH.degrees[i])) for i, part in enumerate(own)]
+    return [
+        Stepper(own[i], i, method, 0, np.dtype(float), facts[i]).among(
+            [EdgeFacts(facts[i], facts[j]) for j in GRAPH.neighbours(i)]
+        )
+        for i in range(4)
+    ]
+
+
+def run(steppers, format, told_in, strict, restart):
+    """The models after some rounds, of peers that hear each other's frames."""
+    peers = []
+    for i, stepper in enumerate(steppers):
+        peer = OnePeer(stepper=stepper, carry=stepper.start(), strict=strict, **NEW)
+        peer.connect(i, GRAPH.neighbours(i).tolist(), format, strict)
+        peer.post(i, peer.carry[1])
+        peers.append(peer)
+    for round in range(ROUNDS):
+        sizes = deliver(peers)
+        head = HEADER.size + format.whole_bytes + 4 * format.head
+        again = restart is not None and round == RESTART + 1 and not strict
+        assert set(sizes) <= {head, head + 4 * format.body}
+        assert (max(sizes) > head) == (round in told_in or again)
+        for i, peer in enumerate(peers):
+            peer.step(i)
+        if round == RESTART and restart is not None:
+            peers[1] = restored(peers[1], 1, restart)
+            peers[1].post(1, peers[1].carry[1])
+    return np.stack([np.asarray(peer.carry[0].X)[0] for peer in peers])
+
+
+@pytest.mark.parametrize(("method", "told_in"), CASES)
+def test_rounds_over_frames_and_from_a_checkpoint_are_the_simulators(method, told_in, tmp_path):
+    problem = problem_of(7, 4)
+    with jax.enable_x64(True):
+        format = message_format(method, problem.size, Fit())
+        given = steppers_of(problem, method), format, told_in
+        undisturbed = run(*given, True, None)
+        for strict in (True, False):
+            assert np.array_equal(run(*given, strict, tmp_path), undisturbed)
+    expected = ew.solve(problem, GRAPH, method, rounds=ROUNDS, reference=False).X
+    np.testing.assert_allclose(undisturbed, expected, rtol=1e-10)
+
+
+def test_the_sizes_of_news_are_the_methods():
+    assert message_format(Telling(), 7, Fit()) == MessageFormat(2, 7, "float64", None, HEAD, 7)
+    assert message_format(ew.PDMM(), 7, Fit()) == MessageFormat(1, 7, "float64")
