@@ -36,13 +36,16 @@ GRACE = 60  # seconds beyond twice the limit before a run's process is ended
 # --- one run ---------------------------------------------------------------------------------
 
 
-def difference(models: np.ndarray, optimum: np.ndarray, units: np.ndarray, outputs: int) -> float:
+def difference(models: np.ndarray, case: Any) -> float:
     """The largest, over nodes and coefficients. Where every class has an intercept, all may be
-    shifted alike: their mean is left out."""
-    apart = (models - optimum) * units
-    if outputs > 1:
-        apart[:, -outputs:] -= apart[:, -outputs:].mean(1, keepdims=True)
-    return float((np.abs(apart) / np.maximum(1, np.abs(optimum * units))).max())
+    shifted alike: their mean is left out. Where optima are many, they agree in the margins."""
+    optimum, problem = case.optimum * case.units, case.problem
+    apart = models * case.units - optimum
+    if problem.intercept and problem.loss.outputs > 1:
+        apart[:, -problem.free :] -= apart[:, -problem.free :].mean(1, keepdims=True)
+    if case.rows is not None:
+        apart, optimum = apart @ case.rows.T, case.rows @ optimum
+    return float((np.abs(apart) / np.maximum(1, np.abs(optimum))).max())
 
 
 def failure(rounds: np.ndarray, residual: np.ndarray, tol: float) -> str:
@@ -92,7 +95,6 @@ def judge(setting: Any, method: str, o: argparse.Namespace) -> Row:
         if "callback" in result.message:
             outcome += f"; stopped after {o.limit:.0f} s"
     trace.save(o.out / "curves" / f"{setting.name}.{method}.csv".replace(":", "."))
-    outputs = getattr(case.problem.loss, "outputs", 1) if case.problem.intercept else 1
     return row._replace(
         outcome=outcome,
         rounds=last["rounds"],
@@ -100,7 +102,7 @@ def judge(setting: Any, method: str, o: argparse.Namespace) -> Row:
         megabytes=last["bytes_sent"] / 1e6,
         seconds=last["seconds"],
         residual=float(trace["residual"][-1]) / (case.tol / TOL),
-        difference=difference(result.X, case.optimum, case.units, outputs),
+        difference=difference(result.X, case),
         wall=time.monotonic() - began,
         chosen=str(trace.meta["method"]),
     )

@@ -31,7 +31,7 @@ PART, TIGHT = 0.1, 1e-6  # of these, at most; and how near the coefficients have
 
 
 def against_tuned(o: argparse.Namespace) -> None:
-    """Medians over the twelve settings. A method that a budget did not do for counts as infinite."""
+    """Medians over the twelve settings; infinite where the budget did not do."""
     short = 10 if o.quick else 1
     found: dict[str, list[tuple[float, ...]]] = {}
     head = "rounds, tuned pdmm", "calls, tuned saga-pd"
@@ -136,8 +136,8 @@ print(first, again, apart.max(), model.n_iter_)
 
 
 def fit(o: argparse.Namespace) -> None:
-    """CPU seconds of all threads. Cold: no program is kept from before. Warm: those of the cold
-    process are, as in a user's second session."""
+    """CPU seconds of all threads: of a process's second fit, which is what the seconds before were
+    of; of its first, with programs kept on disk; and with none kept."""
     print(f"fit: at most {PART} of the seconds before, coefficients to {TIGHT:.0e}")
     for method in o.method if o.given else [""]:
         for name, before in BEFORE.items():
@@ -146,16 +146,14 @@ def fit(o: argparse.Namespace) -> None:
             with tempfile.TemporaryDirectory() as kept:
                 cold = fitted(name, method, kept)
                 warm = fitted(name, method, kept)
+            told = f"{name}, {method or 'the default'}: "
             if isinstance(warm, str) or isinstance(cold, str):
-                print(
-                    f"{name}, {method or 'default'}: {cold if isinstance(cold, str) else warm}",
-                    flush=True,
-                )
+                print(told + str(cold if isinstance(cold, str) else warm), flush=True)
                 continue
-            holds = warm[0] <= PART * before and warm[2] <= TIGHT
+            holds = warm[1] <= PART * before and warm[2] <= TIGHT
             print(
-                f"{name}, {method or 'default'}: {warm[0]:.2f} s warm, {cold[0]:.2f} s cold, {warm[1]:.2f} s "
-                f"the second fit of a process (before: {before} s), {warm[3]:.0f} rounds, off by "
+                f"{told}{warm[1]:.2f} s, the first of a process {warm[0]:.2f} s, and {cold[0]:.2f} "
+                f"s where nothing is kept (before: {before} s), {warm[3]:.0f} rounds, off by "
                 f"{warm[2]:.0e}: {verdict(holds)}",
                 flush=True,
             )
@@ -184,7 +182,7 @@ def faults(o: argparse.Namespace) -> None:
         missed = []
         for name, given in fault_table.cases(rounds).items():
             cell = fault_table.final(problem, method, rounds, given)
-            print(f"{name}, {method or 'default'}: {cell} after {rounds} rounds", flush=True)
+            print(f"{name}, {method}: {cell} after {rounds} rounds", flush=True)
             if cell != floor and "no feedback" not in name:
                 missed.append(name)
         print(f"faults, {method}: {verdict(not missed)}" + "".join(f"; {m}" for m in missed))

@@ -54,6 +54,7 @@ class Case(NamedTuple):
     optimum: np.ndarray  # (n,)
     units: np.ndarray  # (n,) what a coefficient is multiplied with before it is compared
     tol: float  # the residual to reach
+    rows: Any = None  # (N, n) where the optimum is not unique, and only margins can be compared
 
 
 # --- data ------------------------------------------------------------------------------------
@@ -200,8 +201,10 @@ def make(setting: Setting, folder: Path, tol: float) -> Case:
     if setting.data == "fair":
         problem, _ = fair.PROBLEMS[setting.model][1](folder if folder.is_dir() else None)
         star = ew.reference(problem)
+        # columns of a9a add up to one in groups: with an l1 penalty alone, optima are many
+        rows = problem.shards.X if setting.model == "a9a-l1" else None
         graph = fair.GRAPHS[setting.graph]()
-        return Case(problem, graph, star.x, np.ones(problem.size), tol)
+        return Case(problem, graph, star.x, np.ones(problem.size), tol, rows)
     X, y = load(setting.data, folder)
     loss, penalty = loss_of(setting.model, len(y))
     shards = deal(X, y, setting.nodes, setting.split)
