@@ -47,6 +47,7 @@ BASELINES = {
     "sdcs": lambda: make("sdcs"),
     "pdmm": lambda: make("pdmm"),
     "d-admm": lambda: make("d-admm"),
+    "newton-pd": lambda: make("newton-pd"),
 }
 
 
