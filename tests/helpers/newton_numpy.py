@@ -173,7 +173,7 @@ def turn(i, s, t, x, duals, news, near, degree, cuts):
     for j in near:
         if news[j].level >= newton_pd.LEVELS:
             s.theirs[j] = news[j].matrix
-    known = s.used > 0 and len(s.theirs) > 0 or not near
+    known = (s.used > 0 and len(s.theirs) > 0) or not near
     n, here = len(s.x), s.x
     P = {j: np.zeros((n, n)) for j in near}
     if known:
