@@ -1,4 +1,4 @@
-"""newton-pd: its iterates in NumPy, Hessians, the prox in a metric, the graph's gap, hard data."""
+"""newton-pd: its iterates in NumPy, the graph's gap, hard data, what is refused."""
 
 from functools import cache
 
@@ -17,10 +17,7 @@ from edgewise.backend import programs
 from edgewise.engines.simulator import Simulator
 from edgewise.errors import MethodError
 from edgewise.methods import curvature, newton_pd
-from edgewise.methods.metric_prox import make_solver, newton_step
 from edgewise.methods.newton_pd import NewtonPD
-from edgewise.problem import passes
-from edgewise.problem.stacked_penalties import stack
 
 ROUNDS = 20  # a refresh in round 5 is in use from round 9 on, another from 19
 CLOSE = 3e-8  # an entry of a matrix that rounds to another float32 moves models by some 1e-9
@@ -85,141 +82,6 @@ def test_a_node_stays_where_it_is_until_matrices_have_been_averaged():
             assert (np.array(sim.view(carry)[0]) == case.X0).all()
         carry, _ = sim.advance(carry, newton_pd.LEVELS, 1)
         assert (np.array(sim.view(carry)[0]) != case.X0).any(1).all()
-
-
-# --- Hessians -------------------------------------------------------------------------------------
-
-UNEVEN = (5, 9, 2, 12, 7, 1, 8)
-LOSSES = {
-    "logistic": ew.Logistic(ridge=0.1),
-    "squared": ew.Squared(),
-    "huber": ew.Huber(delta=0.5),
-    "multinomial": ew.Multinomial(),
-}
-WAYS = {"a node at a time": {}, "chunks": {"MANY_NODES": 2}, "in place": {"MUCH_DATA": 0}}
-
-
-def central_differences(gradient, x, step=1e-5):
-    """(n, n)"""
-    return np.array(
-        [(gradient(x + step * e) - gradient(x - step * e)) / (2 * step) for e in np.eye(len(x))]
-    )
-
-
-@pytest.mark.parametrize(
-    ("name", "intercept", "weighted", "sparse", "way"),
-    [
-        ("logistic", True, True, False, "a node at a time"),
-        ("squared", False, False, True, "chunks"),
-        ("huber", True, False, False, "in place"),
-        ("multinomial", True, True, False, "chunks"),
-        ("multinomial", False, False, True, "a node at a time"),
-        ("multinomial", True, True, False, "in place"),
-    ],
-)
-def test_hessians(name, intercept, weighted, sparse, way, monkeypatch):
-    """Against differences of NumPy's gradients; who is not due keeps what there was."""
-    for constant, number in WAYS[way].items():
-        monkeypatch.setattr(passes, constant, number)
-    even = way == "in place"
-    like = "squared" if name == "huber" else name
-    counts = (6,) * 7 if even else UNEVEN
-    case = make_case(like, "none", intercept, weighted, sparse, counts=counts)
-    nodes, loss = [case.node(i) for i in range(7)], LOSSES[name]
-    made = ew.Problem(case.problem.shards, loss, intercept=intercept)
-    scale = np.concatenate([node.weight for node in nodes])
-    X = case.X0
-    due = np.ones(7, bool) if even else np.arange(7) % 3 != 1
-    with jax.enable_x64(True):
-        block = made.block(None, np.float64)._replace(scale=jnp.asarray(scale))
-        old = jnp.full((7, case.n, case.n), 3.5)
-        H = np.array(jax.jit(lambda b, *a: b.hessians(*a))(block, old, X, jnp.asarray(due)))
-
-    def gradient(node):
-        outputs = node.outputs
-
-        def of(x):
-            w, bias = node.split(x)
-            z = node.d @ np.reshape(w, (outputs, -1)).T + bias
-            y = node.y.astype(int) if outputs > 1 else node.y
-            s = cat.slopes(loss, z if outputs > 1 else z[:, 0], y)
-            s = s.reshape(node.K, outputs) * node.weight[:, None]
-            by_weight = (s.T @ node.d).ravel() / node.K
-            return np.append(by_weight, s.mean(0)) if intercept else by_weight
-
-        return of
-
-    assert np.abs(X).max() > 0.5
-    for node, x, found, asked in zip(nodes, X, H, due, strict=True):
-        expected = central_differences(gradient(node), x) if asked else 3.5
-        assert_allclose(found, np.broadcast_to(expected, found.shape), atol=2e-9)
-
-
-# --- the prox in a metric -------------------------------------------------------------------------
-
-PENALTIES = [
-    ew.L1(1.5),
-    ew.ElasticNet(1.5, 0.2),
-    ew.Box(-0.2, 0.3),
-    ew.L2Ball(0.5),
-    ew.GroupL2(1.5, cat.GROUPS),
-    ew.NoPenalty(),
-    ew.Simplex(1.0),
-    ew.HalfSpace(cat.NORMAL, -0.5),
-    ew.L1(1.5),  # units of columns that differ by up to 1e4
-]
-V, n = len(PENALTIES), cat.FEATURES
-
-
-@cache
-def metric():
-    rng = np.random.default_rng(2)
-    root = rng.normal(size=(V, n, 2 * n))
-    M = root @ root.transpose(0, 2, 1) / n
-    unit = np.ones((V, n))
-    unit[-1] = [1e2, 1, 1e-2, 1, 1]
-    M, r = unit[:, :, None] * M * unit[:, None], unit * rng.normal(size=(V, n))
-    return M, rng.normal(size=(V, n)) / unit, r
-
-
-@jax.jit
-def go(penalty, M, X, r, tol, most):
-    return newton_step(penalty, make_solver(M, penalty), X, r, jnp.zeros_like(X), tol, most)
-
-
-def step(tol, most):
-    with jax.enable_x64(True):
-        return tuple(np.array(a) for a in go(stack(PENALTIES, V, n), *metric(), tol, most))
-
-
-def test_the_prox_in_a_metric():
-    """u is where it should be if and only if -r - M (u - X) is in the subdifferential of h at u,
-    so if the prox of h takes u plus that to u."""
-    M, X, r = metric()
-    u, Y = step(1e-13, 20_000)
-    pull = -r - np.einsum("vij,vj->vi", M, u - X)
-    size = np.sqrt(M[:, range(n), range(n)])  # of a coordinate
-    for h, at, v, y, s in zip(PENALTIES, u, pull, Y, size, strict=True):
-        t = 1 / s[0] ** 2 if not isinstance(h, ew.L1 | ew.ElasticNet | ew.Box) else 1 / s**2
-        assert_allclose(s * cat.prox(h, at + t * v, t), s * at, atol=1e-7, err_msg=str(h))
-        if not isinstance(h, ew.NoPenalty):
-            assert_allclose(y / s, v / s, atol=1e-7, err_msg=str(h))
-    assert (u[[0, 1, 4, 8]] == 0).any(1).sum() >= 2, "no exact zeros: this shows less"
-    assert_allclose(u[5], X[5] - np.linalg.solve(M[5], r[5]), atol=1e-8)
-    assert np.linalg.norm(u[3]) <= 0.5 + 1e-15
-    assert (u[2] <= 0.3).all()
-
-
-def test_the_prox_that_a_round_makes_is_near_and_feasible():
-    M, X, _ = metric()
-    (exact, _), (u, _) = step(1e-13, 20_000), step(newton_pd.INNER_TOL, newton_pd.INNER_MOST)
-
-    def length(a):
-        return np.sqrt(np.einsum("vi,vij,vj->v", a, M, a))
-
-    assert (length(u - exact) <= 0.1 * length(exact - X)).all()
-    assert np.linalg.norm(u[3]) <= 0.5 + 1e-15
-    assert (np.abs(u[2] - 0.05) <= 0.25 + 1e-15).all()
 
 
 # --- the graph's gap ------------------------------------------------------------------------------
