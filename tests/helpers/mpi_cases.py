@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 from literal import make_case
+from news_method import Bulletin
 from sharded_cases import MIXED, STAR, build, saga
 
 import edgewise as ew
+from edgewise.engines.rank_communicator import SMALL
 from edgewise.methods.catalogue import make
 from edgewise.running.trace import COLUMNS
 
@@ -119,6 +121,7 @@ def on(graph, method, options=None, partition="metis", **special):
 
 
 RANDOM, GRID, PATH = GRAPHS["random"], GRAPHS["grid"], ew.Graph.from_edges([(0, 1), (1, 2)])
+LARGE = SMALL // 4  # numbers of news: their bodies are sent in rounds in which they change alone
 # What is special about a problem, a network or a run, at three ranks.
 SPECIAL = {
     "multinomial": lambda: literal("saga-pd", loss="multinomial", intercept=True, weighted=True),
@@ -136,6 +139,7 @@ SPECIAL = {
     "warm, edge form": lambda: warm("edge"),
     "one node each": lambda: on(PATH, saga(), penalty=ew.L1(0.02)),
     "an optimum": lambda: on(GRID, saga(), {"reference": True}, penalty=MIXED),
+    "large news": lambda: on(RANDOM, Bulletin(padding=LARGE)),
     "a short end": lambda: on(RANDOM, saga(), {"rounds": 10}),
 }
 

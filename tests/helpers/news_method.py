@@ -29,7 +29,7 @@ class State(NamedTuple):
     memory: Spent
 
 
-@pytree("every")
+@pytree("every", "padding")
 class Bulletin(MethodDefaults):
     """A model is told where it has moved by more than `moved`, and every so many rounds anyway.
     Along each edge the node's clock goes, whose number is that of the news beside it."""
@@ -37,6 +37,7 @@ class Bulletin(MethodDefaults):
     eta: Any = "auto"
     moved: Any = 0.04
     every: int = 7
+    padding: int = 0  # numbers before the model, for large bodies
 
     hears = ("each", "news")
     heals = True
@@ -44,7 +45,7 @@ class Bulletin(MethodDefaults):
     news_head = HEAD
 
     def message_sizes(self, size):
-        return size, HEAD + 1 + size
+        return size, HEAD + 1 + self.padding + size
 
     def prepare(self, k):
         eta = node_steps(self.eta, Full(), k)[k.own]
@@ -52,7 +53,7 @@ class Bulletin(MethodDefaults):
 
     def init(self, p, X, duals):
         v = len(X)
-        news = told(jnp.ones(v), jnp.ones(v), jnp.ones(v), X)
+        news = self.told(jnp.ones(v), jnp.ones(v), jnp.ones(v), X)
         square = jnp.zeros((*X.shape, X.shape[1]), X.dtype)
         memory = Spent(jnp.zeros(v, jnp.int64), degrees(p, v))
         none = jnp.zeros_like(X[p.links.owner])
@@ -61,27 +62,27 @@ class Bulletin(MethodDefaults):
 
     def step(self, p, s, inbox, random_bits):
         heard = inbox[1]
-        known, there = heard[:, HEAD:][:, :1] > 0, heard[:, HEAD + 1 :].astype(s.X.dtype)
+        known, there = heard[:, HEAD:][:, :1] > 0, heard[:, -s.X.shape[1] :].astype(s.X.dtype)
         pull = jnp.where(known, there - s.X[p.links.owner], 0)
         degree = degrees(p, len(s.X))
         X = s.X + 0.5 * p.links.gather(pull, len(s.X)) / jnp.maximum(degree, 1)[:, None]
         X = X - 0.1 * self.eta * (p.full(s.X) + p.ridge(s.X))
-        clock, last = s.news[:, 1] + 1, s.news[:, HEAD + 1 :]
+        clock, last = s.news[:, 1] + 1, s.news[:, -s.X.shape[1] :]
         due = (jnp.abs(X - last).max(1) > self.moved) | (clock % self.every == 0)
         made = jnp.where(due, clock, s.news[:, HEAD])
-        news = told(due, clock, made, jnp.where(due[:, None], X, last))
+        news = self.told(due, clock, made, jnp.where(due[:, None], X, last))
         square = s.square + X[:, :, None] * X[:, None]
         memory = Spent(s.memory.calls + p.counts, s.memory.bodies + jnp.where(due, degree, 0))
         new = State(X, news, there, inbox[0], square, memory)
         return new, (ticks(p, news, X), news)
 
+    def told(self, flag, clock, made, X):
+        marks, padding = jnp.stack([flag, clock, made], 1), jnp.zeros((len(X), self.padding))
+        return jnp.concatenate([marks, padding, X], 1, dtype=jnp.float32)
+
 
 def degrees(p, nodes):
     return p.links.gather(jnp.ones((len(p.links.owner), 1), jnp.int64), nodes)[:, 0]
-
-
-def told(flag, clock, made, X):
-    return jnp.concatenate([a[:, None] for a in (flag, clock, made)] + [X], 1, dtype=jnp.float32)
 
 
 def ticks(p, news, X):

@@ -16,7 +16,7 @@ from edgewise.centralised.fixed_point import Anderson, NesterovMomentum, fixed_p
 from edgewise.centralised.smooth_part import MOST_UNKNOWNS, Smooth
 from edgewise.errors import ProblemError, ReferenceWarning
 from edgewise.problem.problem import Problem
-from edgewise.problem.stacked_penalties import same, stack
+from edgewise.problem.stacked_penalties import same, stack, takes_steps
 
 REMEMBERED = 4
 T = TypeVar("T")
@@ -69,11 +69,11 @@ def reference(problem: Problem, tol: float = 1e-12, iterations: int = 20_000) ->
 def _solve(problem: Problem, tol: float, iterations: int) -> Reference:
     plain = Smooth(problem)
     members, group_of = groups(problem)
-    separable = all(getattr(h, "separable", False) for h in members)
-    diagonal = separable or all(takes_steps(h) for h in members)
-    smooth = ScaledSmooth(plain, each=diagonal)
     share = np.bincount(group_of, minlength=len(members)) / problem.nodes
     block = stack(members, len(members), problem.size, free=problem.free)
+    separable = all(getattr(h, "separable", False) for h in block.members)
+    diagonal = all(takes_steps(h) for h in block.members)
+    smooth = ScaledSmooth(plain, each=diagonal)
     step, scale = 1 / smooth.steepest, smooth.scale
     own_steps = step / scale[: smooth.weights] ** 2
     steps = np.tile(own_steps if diagonal else own_steps[:1], (len(members), 1))
@@ -147,6 +147,8 @@ def _solve(problem: Problem, tol: float, iterations: int) -> Reference:
     # not inner / scale, which may be a rounding error off a constraint or a zero
     ends = smooth.uncentred(np.array(prox_of(block, y / scale, steps)))
     x = share @ ends
+    if gap <= goal:  # copies agree, so what holds one of them at zero holds x there
+        x[: smooth.weights][(ends[:, : smooth.weights] == 0).any(0)] = 0
     gradients = plain.node_gradients(x)
     subgradients = (y - inner) / step * scale
     subgradients[:, smooth.weights :] = 0
@@ -183,11 +185,6 @@ def shortfall(star: Reference, tol: float, iterations: int, diagonal: bool) -> s
         f"the centralised answer has an optimality of {star.optimality:.1e}, {tol:.0e} wanted "
         f"(residual {star.residual:.1e}): {advice}"
     )
-
-
-def takes_steps(penalty: Any) -> bool:
-    """Whether its prox takes a step for each coordinate."""
-    return any(getattr(penalty, what, False) for what in ("separable", "diagonal"))
 
 
 def remembering(f: Callable[[np.ndarray], T]) -> Callable[[np.ndarray], T]:

@@ -35,7 +35,7 @@ def summarise(
         "unknowns": problem.size,
         **{name: float(result.trace[name][-1]) for name in COLUMNS},
         "weights": weights.size,
-        "weights_used": int(np.count_nonzero(result.X[0, : weights.size])),
+        "weights_used": int(np.count_nonzero(weights)),
         "score_kind": "R²" if problem.classes is None else "accuracy",
         "score": score(held, x, ranks),
     }

@@ -131,7 +131,7 @@ def bytes_between_devices(executor: Simulator) -> float:
     devices, method = executor.block.ids.shape[0], executor.method
     rows = executor.network.rows(method.hears)
     sizes = rows_sent(method, executor.problem.size, executor.dtype)
-    of_one = (m * row.numbers * row.type.itemsize for m, row in zip(rows, sizes, strict=True))
+    of_one = (m * row.size for m, row in zip(rows, sizes, strict=True))
     return float(devices * sum(of_one))
 
 

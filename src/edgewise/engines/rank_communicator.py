@@ -15,6 +15,8 @@ from edgewise.engines.placement import Crossing
 from edgewise.engines.wires import RowSent
 from edgewise.graph.graph import Graph
 
+SMALL = 1 << 16  # bytes of a row of news that are sent sooner than sorted
+
 
 class RankExchange:
     """Vectors between the ranks of neighbours, straight from and to the memory of arrays.
@@ -47,6 +49,13 @@ class RankExchange:
         # is under way; elsewhere copies.
         self.in_place = jax.default_backend() == "cpu"
         self.buffers, self.rows = buffers, rows
+        self.in_parts = [row.head < row.numbers and row.size > SMALL for row in rows]
+        # where news that come in parts arrive, by their place in `receive`
+        self.apart = {
+            at: np.empty(buffer.size, buffer.dtype)
+            for at, (buffer, _, k) in enumerate(self.receive)
+            if self.in_parts[k]
+        }
         self.came: tuple[Array, ...] = tuple(
             map(jnp.from_dlpack if self.in_place else jnp.asarray, buffers)
         )
@@ -55,28 +64,29 @@ class RankExchange:
         """Send what leaves, and return what came; the next swap overwrites it. Not `whole`: of news
         only what has changed since the last swap."""
         out = [np.asarray(a) for a in leaving]  # waits until they are there; no copy
-        in_parts = [not whole and row.head < row.numbers for row in self.rows]
-        arrive = [np.empty_like(a) if in_parts[k] else a for a, _, k in self.receive]
+        apart = {} if whole else self.apart
         requests = [
-            self.comm.Irecv(a, rank, k)
-            for a, (_, rank, k) in zip(arrive, self.receive, strict=True)
+            self.comm.Irecv(apart.get(at, buffer), rank, k)
+            for at, (buffer, rank, k) in enumerate(self.receive)
         ]
         for k, rank, rows in self.send:
-            part = out[k][rows]
-            changes = changed_part(part, self.rows[k].head) if in_parts[k] else part
-            requests.append(self.comm.Isend(changes, rank, k))
+            sent = out[k][rows]
+            if apart and self.in_parts[k]:
+                sent = changed_part(sent, self.rows[k].head)
+            requests.append(self.comm.Isend(sent, rank, k))
         self.finish(requests)
-        for came, (buffer, _, k) in zip(arrive, self.receive, strict=True):
-            if in_parts[k]:
-                take_changes(buffer, came.ravel(), self.rows[k].head)
+        for at, came in apart.items():
+            buffer, _, k = self.receive[at]
+            take_changes(buffer, came, self.rows[k].head)
         if not self.in_place:
             self.came = tuple(map(jnp.asarray, self.buffers))
         return self.came
 
     @property
     def bytes(self) -> int:
-        """That this rank sends in a round, bodies of news apart."""
-        sizes = [row.head * row.type.itemsize for row in self.rows]
+        """That this rank sends in a round; of news that go in parts, the heads."""
+        parts = zip(self.rows, self.in_parts, strict=True)
+        sizes = [row.head * row.type.itemsize if part else row.size for row, part in parts]
         return sum((rows.stop - rows.start) * sizes[k] for k, _, rows in self.send)
 
     def close(self) -> None:

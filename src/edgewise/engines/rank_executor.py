@@ -149,7 +149,7 @@ class RankExecutor(Simulator):
 
     @property
     def bytes_between_ranks(self) -> float:
-        """Of one round, all ranks together, bodies of news apart."""
+        """Of one round, all ranks together; bodies of news apart, where those go by themselves."""
         return float(self.communicator.total({"bytes": self.exchange.bytes})["bytes"])
 
     def close(self) -> None:

@@ -118,6 +118,11 @@ class RowSent(NamedTuple):
     head: int  # numbers that go with every message: all, but of news
     type: np.dtype[Any]
 
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.numbers * self.type.itemsize
+
 
 def rows_sent(method: Method, size: int, dtype: Any) -> list[RowSent]:
     """For each vector of an outbox, with models of this size."""

@@ -48,11 +48,11 @@ class StackedPenalties:
         return jnp.select(self.masks, values) if len(values) > 1 else values[0]
 
     def prox(self, X: Array, t: Array) -> Array:
-        """t: (v, 1), or (v, n), of which penalties that are not separable take the first."""
+        """t: (v, 1), or (v, n), of which penalties that take one step for all take the first."""
         X, untouched = jnp.split(X, [X.shape[1] - self.free], axis=1)
 
         def points(member: Penalty) -> Array:
-            each = t.shape[1] > 1 and getattr(member, "separable", False)
+            each = t.shape[1] > 1 and takes_steps(member)
             steps = t[:, : X.shape[1]] if each else t[:, 0]
             made: Array = jax.vmap(lambda p, x, s: p.prox(x, s))(member, X, steps)
             return made
@@ -61,6 +61,11 @@ class StackedPenalties:
         every = [points(member) for member in self.members]
         chosen = jnp.select(masks, every) if len(every) > 1 else every[0]
         return jnp.concatenate([chosen, untouched], axis=1) if self.free else chosen
+
+
+def takes_steps(penalty: Any) -> bool:
+    """Whether its prox takes a step for each coordinate."""
+    return any(getattr(penalty, declared, False) for declared in ("separable", "diagonal"))
 
 
 def stack(penalties: Any, nodes: int, size: int, free: int = 0) -> StackedPenalties:

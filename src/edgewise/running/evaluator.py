@@ -21,6 +21,8 @@ from edgewise.running.measures import (
     target_of,
 )
 
+ROUNDINGS = 4 * np.finfo(np.float64).eps
+
 
 class Evaluator:
     """Measures the nodes of a problem on a graph; `block` has the samples of those that are here,
@@ -53,6 +55,31 @@ class Evaluator:
             return measure(*known, self.communicator.total)
         found: dict[str, Array] = measure_whole(*known)
         return found
+
+    def settled(
+        self, mean: np.ndarray, X: Array, duals: Array, round: int, converged: bool
+    ) -> np.ndarray:
+        """(n,) one model for all: the mean of theirs, with the exact zeros of the penalty.
+
+        A mean has no zeros where a single node's model has none, nor does it lie on the edge of a
+        constraint. A step of the map that the residual is of puts it there. That map moves no two
+        models apart, so that a step leaves no larger residual than it found; at the end of a run
+        that has converged it moves nothing else to speak of. Before that only zeros are taken from
+        it: a step over all data is not what the nodes have come to. Where nodes have penalties of
+        their own the mean is zero where a step takes any node to zero. Should the residual grow
+        all the same, beyond rounding, the mean stays.
+        """
+
+        def residual(x: np.ndarray) -> float:
+            everywhere = jnp.broadcast_to(jnp.asarray(x), X.shape)
+            return float(self.evaluate(everywhere, duals, round)["residual"])
+
+        moved = np.asarray(self.evaluate(X, duals, round)["settled"])
+        moved = moved if converged else np.where(moved == 0, 0, mean)
+        if np.array_equal(moved, mean):
+            return mean
+        rounding = ROUNDINGS * np.linalg.norm(mean) * self.curvatures.sample.sum()
+        return moved if residual(moved) <= max(residual(mean), rounding) else mean
 
     @cached_property
     def network(self) -> NetworkView:

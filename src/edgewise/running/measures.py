@@ -53,7 +53,8 @@ def measure(
     same_penalty: bool,
     total: Callable[[Any], Any] = as_they_are,
 ) -> dict[str, Array]:
-    """objective_gap, bregman, consensus and residual of the nodes' models X (v, n).
+    """objective_gap, bregman, consensus and residual of the nodes' models X (v, n); and `settled`
+    (n,), where a step of the map that the residual is of takes their mean.
 
     `total` adds up sums over blocks, where nodes are spread over several; `far` (m, n) are then
     the models of neighbours elsewhere.
@@ -72,10 +73,10 @@ def models_and_duals(X: Array, duals: Array) -> dict[str, Array]:
     return {"models": X.sum(0), "duals": duals.sum(0)}
 
 
-def own_gap(p: Block, X: Array, duals: Array, t: Array) -> Array:
-    """(v, n) how far each node is from where it would stay with these duals, by a step t."""
+def own_step(p: Block, X: Array, duals: Array, t: Array) -> Array:
+    """(v, n) where a step t takes each node, with these duals."""
     G = p.full(X) + p.ridge(X) - duals
-    return (X - p.penalty.prox(X - t * G, t)) / t
+    return p.penalty.prox(X - t * G, t)
 
 
 @partial(jax.jit, static_argnames="same_penalty")
@@ -100,7 +101,10 @@ def deviations(
         everywhere = jnp.broadcast_to(center, X.shape)
         sums["gradient"] = (p.full(everywhere) + p.ridge(everywhere)).sum(0)
     else:  # of every node by itself, with its duals, which must add up to zero
-        sums["own"] = (own_gap(p, X, duals - level, 1 / network.smoothness[:, None]) ** 2).sum()
+        t = 1 / network.smoothness[:, None]
+        moved = own_step(p, X, duals - level, t)
+        sums["own"] = (((X - moved) / t) ** 2).sum()
+        sums["zeros"] = (moved == 0).sum(0)
     if target is not None:
         sums["objective"] = (p.values(X) + p.penalty.value(X)).sum()
         sums["bregman"] = bregman(p, X, target)
@@ -118,8 +122,10 @@ def figures(
 ) -> dict[str, Array]:
     """What a trace says, from sums over all nodes."""
     if same_penalty:
-        own = whole_residual(p, center, sums["gradient"], network)
-    else:
+        settled = whole_step(p, center, sums["gradient"], network)
+        own = jnp.linalg.norm(center - settled) * network.sum_smoothness
+    else:  # zero where any node's own penalty holds it there
+        settled = jnp.where(sums["zeros"] > 0, 0, center)
         own = jnp.sqrt(sums["own"])
     # the disagreement over edges, in the units of a gradient
     pull = network.sum_smoothness / network.nodes * jnp.sqrt(sums["edges"])
@@ -130,17 +136,18 @@ def figures(
         "consensus": jnp.sqrt(sums["spread"] / network.nodes),
         "residual": jnp.hypot(own, pull),
         "objective": missing if target is None else sums["objective"],
+        "settled": settled,
     }
 
 
-def whole_residual(p: Block, x: Array, gradient: Array, network: NetworkView) -> Array:
-    """|x - prox_{t h}(x - t grad F(x))| / t for F = sum_i f_i, h = sum_i h_i, t = 1 / sum_i L_i."""
+def whole_step(p: Block, x: Array, gradient: Array, network: NetworkView) -> Array:
+    """prox_{t h}(x - t grad F(x)) for F = sum_i f_i, h = sum_i h_i, t = 1 / sum_i L_i: over t it is
+    as far from x as the residual says."""
     t = 1 / network.sum_smoothness
     v = network.smoothness.shape[0]
-    moved = p.penalty.prox(
+    return p.penalty.prox(
         jnp.broadcast_to(x - t * gradient, (v, x.shape[0])), jnp.full((v, 1), t * network.nodes)
     )[0]
-    return jnp.linalg.norm(x - moved) / t
 
 
 def bregman(p: Block, X: Array, target: Target) -> Array:

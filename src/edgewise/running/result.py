@@ -15,7 +15,8 @@ from edgewise.running.trace import Trace
 class Result:
     """What a run came to."""
 
-    x: np.ndarray  # (n,) the mean of the nodes' models
+    x: np.ndarray  # (n,) the mean of the nodes' models, settled where they have a penalty: with its
+    # exact zeros, on its constraints (`Evaluator.settled`)
     X: np.ndarray = field(repr=False)  # (V, n) each node's model
     trace: Trace = field(repr=False)
     converged: bool

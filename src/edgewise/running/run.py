@@ -145,7 +145,7 @@ class Run(Trajectory[Executor]):
             + bodies * self.executor.body_bytes,
             "seconds": communicator.slowest(self.seconds),
             "function_values": float(communicator.gather(counts.function_values).mean()),
-            **{k: float(a) for k, a in report.items()},
+            **{k: float(report[k]) for k in report.keys() & {*COLUMNS}},
         }
         self.rows.append([row[c] for c in COLUMNS])
         here = self.present()
@@ -176,9 +176,19 @@ class Run(Trajectory[Executor]):
         shorter = float(np.min(self.executor.eta)) / 4
         return f", no less than at the start: the step may be too long, try eta={shorter:.3g}"
 
+    def consensus(self, X: np.ndarray, duals: np.ndarray, converged: bool) -> np.ndarray:
+        """(n,) the mean of the models, with the zeros of the penalty. What a stream is measured
+        on is not what it is fitted to: there the mean stays as it is."""
+        x = self.communicator.mean(X, self.present())
+        if self.problem.penalised and self.problem.stream is None and np.isfinite(x).all():
+            models, sums = jnp.asarray(X), jnp.asarray(duals)
+            return self.evaluator.settled(x, models, sums, self.round, converged)
+        return x
+
     def result(self, reason: str, tol: float | None) -> Result:
         X, duals = (np.asarray(a, np.float64) for a in self.view())
-        x = self.communicator.mean(X, self.present())
+        goal = CONVERGED if tol is None else tol
+        x = self.consensus(X, duals, converged=self.last("residual") <= goal)
         X, duals = map(self.communicator.gather_at_root, (X, duals))
         trace = Trace(
             dict(zip(COLUMNS, np.array(self.rows).T, strict=True)),
@@ -189,7 +199,6 @@ class Run(Trajectory[Executor]):
             },
         )
         residual = float(trace["residual"][-1])
-        goal = CONVERGED if tol is None else tol
         how = {
             "tol": f"reached tol: residual {residual:.2e} after {self.round} rounds",
             "budget": f"oracle budget spent after {self.round} rounds, residual {residual:.2e}",

@@ -23,11 +23,15 @@ def optimum(problem, ids):
     return ew.reference(problem.only(ids)).x
 
 
+@pytest.mark.parametrize(
+    "method", ["saga-pd", pytest.param("newton-pd", marks=pytest.mark.exhaustive)]
+)
 @pytest.mark.filterwarnings("ignore:.*has one neighbour")
-def test_one_joins_one_leaves_and_one_never_comes_back(tmp_path):
+def test_one_joins_one_leaves_and_one_never_comes_back(tmp_path, method):
     problem = problem_of(7, 5, loss=ew.Logistic(ridge=FIT.ridge))
     edges = ew.Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])
-    with Peers(tmp_path / "mesh", problem.only([0, 1, 2, 3]), edges, FIT, drop_after=3.0) as peers:
+    fit = replace(FIT, method=method)
+    with Peers(tmp_path / "mesh", problem.only([0, 1, 2, 3]), edges, fit, drop_after=3.0) as peers:
         peers.start(0, 1, 2, 3)
         around = {0: {1, 2, 3}, 1: {0, 2}, 2: {0, 1, 3}, 3: {0, 2}}
         settled(peers, [0, 1, 2, 3], around)

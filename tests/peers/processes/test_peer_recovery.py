@@ -18,6 +18,7 @@ from uneven import problem_of
 
 import edgewise as ew
 from edgewise.methods.catalogue import make
+from edgewise.methods.curvature import HEAD, body_size
 from edgewise.peers.config.certificates import name_of
 from edgewise.peers.config.peer_config import Fit
 from edgewise.peers.operations import mesh
@@ -40,11 +41,15 @@ def three(folder, penalty=None, **fit):
     return Peers(folder, problem, RING, replace(STRICT, **fit), told or None), problem
 
 
-@pytest.mark.exhaustive
 @pytest.mark.parametrize(
-    "method", ["lsvr-pd", pytest.param("svr-pd", marks=pytest.mark.exhaustive)]
+    "method",
+    [
+        "newton-pd",  # with news
+        pytest.param("lsvr-pd", marks=pytest.mark.exhaustive),  # with snapshots
+        pytest.param("svr-pd", marks=pytest.mark.exhaustive),
+    ],
 )
-def test_methods_with_snapshots_come_to_the_simulators_models(tmp_path, method):
+def test_other_methods_come_to_the_simulators_models(tmp_path, method):
     peers, problem = three(tmp_path / "mesh", "l1:1e-2", method=method)
     with peers:
         peers.start(0, 1, 2)
@@ -124,6 +129,22 @@ def test_changes_of_few_bits_lead_to_the_optimum_with_a_part_of_the_bytes(tmp_pa
     assert sent["streams"] == 1
     assert sent["bytes_sent"] == heard["bytes_heard"]
     assert 0.5 * change * rounds[0] < sent["bytes_sent"] < change * rounds[0] + greeting
+
+
+@pytest.mark.exhaustive
+def test_newton_steps_with_few_bits_and_random_first_duals(tmp_path):
+    fit = {"mode": "tolerant", "bits": 8, "dual_noise": 0.5, "tol": 1e-9, "rounds": 1000}
+    peers, problem = three(tmp_path / "mesh", "l1:1e-2", method="newton-pd", patience=5.0, **fit)
+    with peers:
+        peers.start(0, 1, 2)
+        assert peers.ended() == [0, 0, 0]
+        models, rounds = peers.models()
+        sent = peers.status(0)["neighbours"]["2"]["bytes_sent"]
+    assert np.abs(models - ew.reference(problem).x).max() < 1e-7
+    assert max(rounds) < 200
+    head, body, greeting = 4 * HEAD, 4 * body_size(7), 1000  # of news, which are never rounded
+    change = HEADER.size + 2 * (1 + 2 + 7) + head
+    assert change * rounds[0] / 2 < sent < change * rounds[0] + 30 * body + greeting
 
 
 def test_random_first_messages_change_the_way_and_not_the_end(tmp_path):

@@ -191,11 +191,24 @@ class Peer(PeerState):
                 log.warning("no checkpoint: %s; the run goes on", problem)
             self.saving = None
 
+    def with_zeros(self, x: np.ndarray, measured: dict[str, np.ndarray]) -> np.ndarray:
+        """The own model at the end of a fit that has converged, with its exact zeros: where a step
+        takes it there, or where its penalty would and tol cannot tell it from zero. The latter
+        since duals may hold a coordinate at the brink at one peer, and well inside at others."""
+        tol = self.config.fit.tol
+        if not self.problem.penalised or tol is None or not self.residual <= tol:
+            return x
+        reach = tol * float(self.stepper.step_length[0, 0])
+        near = (measured["shrunk"] == 0) & (np.abs(x) <= reach)
+        return np.where((measured["settled"] == 0) | near, 0, x)
+
     def result(self, heard: Any, how: str) -> PeerResult:
         with jax.enable_x64(True):
             x = np.asarray(self.stepper.method.answer(self.carry[0]))[0].astype(np.float64)
             if heard is not None:
-                self.record(self.look(heard))
+                measured = self.look(heard)
+                self.record(measured)
+                x = self.with_zeros(x, measured)
         self.trace.flush()
         if self.begun:
             with replacing(self.config.out / "model.npz") as file:

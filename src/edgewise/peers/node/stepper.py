@@ -19,7 +19,7 @@ from edgewise.methods.contract import Method
 from edgewise.methods.knowledge import neighbourhood
 from edgewise.peers.transport.edge_facts import EdgeFacts, NodeFacts
 from edgewise.problem.problem import Problem
-from edgewise.running.measures import own_gap
+from edgewise.running.measures import own_step
 
 AHEAD = 256  # rounds that random bits are drawn for at once
 CPU_OPTIONS = SIMULATED | {
@@ -58,8 +58,11 @@ def look(
     X = method.answer(state)
     inbox = ReceivedMessages(heard).deliver(method.hears, p.links, outbox)
     duals = method.duals(p.links, state, inbox, outbox)
+    moved = own_step(p, X, duals, t)
     return {
-        "residual": jnp.linalg.norm(own_gap(p, X, duals, t)),
+        "residual": jnp.linalg.norm(X - moved) / t[0, 0],
+        "settled": moved[0],  # where it would go; zero where its own penalty holds it there
+        "shrunk": p.penalty.prox(X, t)[0],  # where the penalty alone would take it
         "objective": (p.values(X) + p.penalty.value(X))[0],
         "calls": state.memory.calls[0],
     }
