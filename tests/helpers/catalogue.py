@@ -125,6 +125,7 @@ EXACT = {
     "lsvr-pd": 4000,
     "asvr-pd": 16000,
     "sk-pd": 8000,
+    "newton-pd": 300,
 }
 
 

@@ -195,7 +195,7 @@ def test_a_method_that_prepares_something_else_is_told_what_it_must_give(gives, 
 @pytest.mark.parametrize("hears", ["mixing", ("mix",), ["mixing"]])
 def test_a_method_hears_what_there_is_to_hear(hears):
     wrong = type("Wrong", (Prepares,), {"hears": hears})(lambda v, m: (np.ones((v, 1)), {}))
-    with pytest.raises(MethodError, match=r'Wrong\.hears is .*"rho", "mixing" or "each"'):
+    with pytest.raises(MethodError, match=r'Wrong\.hears is .*"rho", "mixing", "each" or "news"'):
         ew.solve(PROBLEM, GRAPH, wrong, rounds=1)
 
 
@@ -222,7 +222,10 @@ def test_declarations_are_true_of_the_method(name):
     method = require_method(make(name))
     healing = method.healing()
     assert healing.healing().hears == healing.hears  # nothing is left to heal
-    assert healing.heals == (healing.hears == ("each",))  # all it holds of an edge is messages
+    # all it holds of an edge is messages
+    assert healing.heals == (set(healing.hears) <= {"each", "news"})
+    assert (method.news_head > 0) == ("news" in method.hears)
+    assert len(method.message_sizes(3)) == len(method.hears)
     assert set(method.tunes) <= {f.name for f in fields(method)}
     assert all(callable(getattr(method, phase)) for phase in method.phases)
     assert method.rounds_a_step in (None, len(method.phases))

@@ -31,6 +31,8 @@ RUNS = [
             ("each-its-own-too", "random"),
         ]
     ),
+    *(("newton-pd", problem, "random") for problem in PROBLEMS if problem not in DIFFERENT),
+    *(("newton-pd", "l1-logistic", graph) for graph in GRAPHS if graph != "random"),
 ]
 
 

@@ -1,0 +1,222 @@
+"""newton-pd, node by node and edge by edge, as its docstrings have it: plain NumPy, no haste.
+
+Shared with the library are the constants, which are tuned, and the random probes of the first
+round. All messages arrive. `literal.Node` has the losses and counts what it is asked; Hessians are
+written out here, one sample at a time.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from edgewise.methods import curvature, damping, metric_prox, newton_pd
+
+
+def hessian(node, x):
+    """Of the mean loss, ridge apart: K calls."""
+    w, bias = node.split(x)
+    total = np.zeros((len(x), len(x)))
+    for d, y, a in zip(node.d, node.y, node.weight, strict=True):
+        node.calls += 1
+        bend = 1.0
+        if node.loss == "logistic":
+            p = 1 / (1 + np.exp(-y * (w @ d + bias)))
+            bend = p * (1 - p)
+        d = np.append(d, 1) if node.intercept else d
+        total += a * bend * np.outer(d, d)
+    return total / node.K
+
+
+def mean_loss(node, x):
+    """Ridge apart: K losses."""
+    return node.value(x) - node.ridge_part(x) @ x / 2
+
+
+@dataclass
+class Told:
+    """What a node tells all its neighbours."""
+
+    version: int
+    level: int
+    matrix: np.ndarray
+    probes: np.ndarray
+
+
+@dataclass
+class Place:
+    """A node, and what it holds."""
+
+    node: Any
+    x: np.ndarray
+    probes: np.ndarray
+    duals: dict = field(default_factory=dict)  # lambda_ij by j
+    A: Any = None  # own averaged matrix, in use
+    used: int = 0  # its version
+    theirs: dict = field(default_factory=dict)  # A_j by j
+    change: float = 0.0
+    gap: float = curvature.FIRST_GUESS
+    gain: float = 1.0
+    apart: float = 0.0
+    moved: float = 0.0
+    bodies: int = 0
+    halved: bool = False
+
+
+def as_told(A):
+    """A little more on the diagonal, in float32."""
+    A = A + curvature.SHARED_JITTER * np.diag(np.diag(A))
+    return A.astype(np.float32).astype(float)
+
+
+def told_at_first(s):
+    """The factor times the Hessian with its ridge."""
+    H = s.H + np.diag(s.node.ridge_part(np.ones(len(s.x))))
+    return as_told(s.gain * newton_pd.EDGE_FACTOR / np.sqrt(s.gap) * H)
+
+
+def due(t):
+    later = [curvature.REFRESH_FROM * 2**k for k in range(10)]
+    return t in curvature.REFRESH or t in later
+
+
+def see_gap(s, heard, t):
+    """A step of the lazy walk; in rounds 2, 4, 8, ... by how much it slows."""
+    mean = sum(heard) / len(heard) if heard else s.probes
+    new = ((s.probes + mean) / 2).astype(np.float32).astype(float)
+    change = np.sqrt(np.mean((new - s.probes) ** 2))
+    s.probes = new
+    if t not in [2**k for k in range(1, 12)]:
+        return
+    if t >= 4 and curvature.NOISE < change < s.change:
+        slower = (change / s.change) ** (2 / t)
+        least = max(s.gap / 4, curvature.SMALLEST_GAP)
+        s.gap = max(2 * (1 - slower), least)
+    if t == 4 and change <= curvature.NOISE:
+        s.gap = 1.0
+    s.change = change
+
+
+def descend(M, x, r, cuts):
+    """argmin_u <r, u - x> + |u - x|^2_M / 2 + sum_k cuts_k |u_k|, a coordinate at a time."""
+    u = x.copy()
+    if not cuts.any():
+        return x - np.linalg.solve(M, r)
+    for _ in range(100_000):
+        before = u.copy()
+        for k in range(len(u)):
+            slope = r[k] + M[k] @ (u - x)
+            z = u[k] - slope / M[k, k]
+            u[k] = np.sign(z) * max(abs(z) - cuts[k] / M[k, k], 0)
+        if np.abs(u - before).max() < 1e-15:
+            return u
+    raise AssertionError("no end")
+
+
+def part_of_the_way(s, r, g, D, target, cuts):
+    """1, or halved until f_i + h_i + the edges' terms fall enough; and the loss there."""
+    way, node = target - s.x, s.node
+    rise = cuts @ (np.abs(target) - np.abs(s.x))
+    part = 1.0
+    for _ in range(damping.HALVINGS + 1):
+        there = mean_loss(node, s.x + part * way)
+        quadratic = way @ (D @ way + node.ridge_part(way)) / 2
+        change = there - s.loss + part * ((r - g) @ way + rise) + part**2 * quadratic
+        slack = 64 * np.finfo(float).eps * (1 + abs(s.loss))
+        if change <= damping.ARMIJO * part * (r @ way + rise) + slack:
+            return part, there
+        part /= 2
+    return 0.0, s.loss
+
+
+def run(case, rounds, probes, cuts):
+    """[(X, duals, calls, evaluations) after 0 rounds, after 1, ...], and the nodes at the end.
+
+    cuts: (n,) of an l1 penalty, the same at all nodes; the prox is exact."""
+    V, neighbours = case.graph.nodes, case.neighbours()
+    degree = {i: len(neighbours[i]) for i in range(V)}
+    nodes = [Place(case.node(i), case.X0[i].copy(), probes[i]) for i in range(V)]
+    news = []
+    for i, s in enumerate(nodes):
+        s.node.mean(s.x)  # counted as the library counts it: a Hessian is a call a sample
+        s.node.calls = 0
+        s.H, s.loss = hessian(s.node, s.x), mean_loss(s.node, s.x)
+        s.duals = {j: np.zeros(case.n) for j in neighbours[i]}
+        s.bodies = degree[i]
+        news.append(Told(1, 0, told_at_first(s), s.probes))
+    told = [moment(case, nodes)]
+    for t in range(1, rounds + 1):
+        x = [s.x for s in nodes]
+        duals = [dict(s.duals) for s in nodes]
+        new = []
+        for i, s in enumerate(nodes):
+            new.append(turn(i, s, t, x, duals, news, neighbours[i], degree, cuts))
+        news = new
+        told.append(moment(case, nodes))
+    return told, nodes
+
+
+def moment(case, nodes):
+    between = [
+        sum((s.duals[j] - nodes[j].duals[i]) / 2 for j in s.duals) for i, s in enumerate(nodes)
+    ]
+    calls = [s.node.calls for s in nodes]
+    values = [s.node.evaluations * s.node.K for s in nodes]
+    return np.array([s.x for s in nodes]), np.array(between), calls, values
+
+
+def turn(i, s, t, x, duals, news, near, degree, cuts):
+    """A round of node i; what it tells next."""
+    # matrices count once they have been averaged
+    if news[i].level >= newton_pd.LEVELS and news[i].version != s.used:
+        s.A, s.used = news[i].matrix, news[i].version
+    for j in near:
+        if news[j].level >= newton_pd.LEVELS:
+            s.theirs[j] = news[j].matrix
+    known = (s.used > 0 and len(s.theirs) > 0) or not near
+    n, here = len(s.x), s.x
+    P = {j: np.zeros((n, n)) for j in near}
+    if known:
+        for j in s.theirs:
+            P[j] = (s.A + s.theirs[j]) / 2 / np.sqrt(degree[i] * degree[j])
+    D = sum(P.values(), np.zeros((n, n)))
+
+    g = s.node.mean(here)
+    r = g + s.node.ridge_part(here)
+    for j in near:
+        r = r + duals[j][i] + P[j] @ (here - x[j])
+    s.halved = False
+    if known:
+        M = s.H + np.diag(s.node.ridge_part(np.ones(n))) + D
+        M = M + metric_prox.JITTER * np.diag(np.diag(M))
+        target = descend(M, here, r, cuts)
+        part, s.loss = part_of_the_way(s, r, g, D, target, cuts)
+        s.halved = part < 1
+        s.x = target if part == 1 else here + part * (target - here)
+        R = newton_pd.RELAXATION
+        for j in near:
+            fresh = -duals[j][i] + P[j] @ (x[j] - s.x)
+            s.duals[j] = (1 - R) * s.duals[j] + R * fresh
+    else:
+        s.loss = mean_loss(s.node, here)  # asked for, and nothing comes of it
+    if due(t) or s.halved:
+        s.H = hessian(s.node, s.x)
+
+    see_gap(s, [news[j].probes for j in near], t)
+    s.apart += sum((x[j] - here) @ P[j] @ (x[j] - here) for j in near)
+    s.moved += (s.x - here) @ D @ (s.x - here)
+    mine = news[i]
+    if due(t):
+        if s.apart > 0 and s.moved > 0:
+            ratio = (s.apart / s.moved) ** curvature.BALANCE
+            s.gain *= min(max(ratio, 1 / curvature.MOST_CHANGE), curvature.MOST_CHANGE)
+        s.apart = s.moved = 0.0
+        s.bodies += len(near)
+        return Told(mine.version + 1, 0, told_at_first(s), s.probes)
+    if mine.level >= newton_pd.LEVELS:
+        return Told(mine.version, mine.level, mine.matrix, s.probes)
+    s.bodies += len(near)
+    weight = {j: 1 / (1 + max(degree[i], degree[j])) for j in near}
+    average = (1 - sum(weight.values())) * mine.matrix
+    average = average + sum(weight[j] * news[j].matrix for j in near)
+    return Told(mine.version + 1, mine.level + 1, as_told(average), s.probes)

@@ -1,0 +1,78 @@
+"""The prox of a penalty in the metric of a matrix: its conditions of optimality, units, zeros."""
+
+from functools import cache
+
+import catalogue as cat
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.testing import assert_allclose
+
+import edgewise as ew
+from edgewise.methods import newton_pd
+from edgewise.methods.metric_prox import make_solver, newton_step
+from edgewise.problem.stacked_penalties import stack
+
+PENALTIES = [
+    ew.L1(1.5),
+    ew.ElasticNet(1.5, 0.2),
+    ew.Box(-0.2, 0.3),
+    ew.L2Ball(0.5),
+    ew.GroupL2(1.5, cat.GROUPS),
+    ew.NoPenalty(),
+    ew.Simplex(1.0),
+    ew.HalfSpace(cat.NORMAL, -0.5),
+    ew.L1(1.5),  # units of columns that differ by up to 1e4
+]
+V, n = len(PENALTIES), cat.FEATURES
+
+
+@cache
+def metric():
+    rng = np.random.default_rng(2)
+    root = rng.normal(size=(V, n, 2 * n))
+    M = root @ root.transpose(0, 2, 1) / n
+    unit = np.ones((V, n))
+    unit[-1] = [1e2, 1, 1e-2, 1, 1]
+    M, r = unit[:, :, None] * M * unit[:, None], unit * rng.normal(size=(V, n))
+    return M, rng.normal(size=(V, n)) / unit, r
+
+
+@jax.jit
+def go(penalty, M, X, r, tol, most):
+    return newton_step(penalty, make_solver(M, penalty), X, r, jnp.zeros_like(X), tol, most)
+
+
+def step(tol, most):
+    with jax.enable_x64(True):
+        return tuple(np.array(a) for a in go(stack(PENALTIES, V, n), *metric(), tol, most))
+
+
+def test_the_prox_in_a_metric():
+    """u is where it should be if and only if -r - M (u - X) is in the subdifferential of h at u,
+    so if the prox of h takes u plus that to u."""
+    M, X, r = metric()
+    u, Y = step(1e-13, 20_000)
+    pull = -r - np.einsum("vij,vj->vi", M, u - X)
+    size = np.sqrt(M[:, range(n), range(n)])  # of a coordinate
+    for h, at, v, y, s in zip(PENALTIES, u, pull, Y, size, strict=True):
+        t = 1 / s[0] ** 2 if not isinstance(h, ew.L1 | ew.ElasticNet | ew.Box) else 1 / s**2
+        assert_allclose(s * cat.prox(h, at + t * v, t), s * at, atol=1e-7, err_msg=str(h))
+        if not isinstance(h, ew.NoPenalty):
+            assert_allclose(y / s, v / s, atol=1e-7, err_msg=str(h))
+    assert (u[[0, 1, 4, 8]] == 0).any(1).sum() >= 2, "no exact zeros: this shows less"
+    assert_allclose(u[5], X[5] - np.linalg.solve(M[5], r[5]), atol=1e-8)
+    assert np.linalg.norm(u[3]) <= 0.5 + 1e-15
+    assert (u[2] <= 0.3).all()
+
+
+def test_the_prox_that_a_round_makes_is_near_and_feasible():
+    M, X, _ = metric()
+    (exact, _), (u, _) = step(1e-13, 20_000), step(newton_pd.INNER_TOL, newton_pd.INNER_MOST)
+
+    def length(a):
+        return np.sqrt(np.einsum("vi,vij,vj->v", a, M, a))
+
+    assert (length(u - exact) <= 0.1 * length(exact - X)).all()
+    assert np.linalg.norm(u[3]) <= 0.5 + 1e-15
+    assert (np.abs(u[2] - 0.05) <= 0.25 + 1e-15).all()

@@ -1,0 +1,188 @@
+"""newton-pd: its iterates in NumPy, the graph's gap, hard data, what is refused."""
+
+from functools import cache
+
+import catalogue as cat
+import jax
+import jax.numpy as jnp
+import newton_numpy as plain
+import numpy as np
+import pytest
+from literal import make_case
+from numpy.testing import assert_allclose
+from sklearn.linear_model import LogisticRegression
+
+import edgewise as ew
+from edgewise.backend import programs
+from edgewise.engines.simulator import Simulator
+from edgewise.errors import MethodError
+from edgewise.methods import curvature, newton_pd
+from edgewise.methods.newton_pd import NewtonPD
+
+ROUNDS = 20  # a refresh in round 5 is in use from round 9 on, another from 19
+CLOSE = 3e-8  # an entry of a matrix that rounds to another float32 moves models by some 1e-9
+
+# --- iterates -------------------------------------------------------------------------------------
+
+
+def follow(case, cuts):
+    """The library's run beside the transcript's, round by round; the latter's nodes."""
+    with jax.enable_x64(True):
+        ids = jnp.arange(case.graph.nodes)
+        probes = np.array(curvature.first_gap(ids, np.dtype("float64")).probes)
+        told, nodes = plain.run(case, ROUNDS, probes, cuts)
+        sim = Simulator(case.problem, case.graph, NewtonPD(), 0, np.dtype("float64"))
+        carry = sim.start(case.X0, None)
+        for t, (X, duals, calls, values) in enumerate(told):
+            if t:
+                carry, _ = sim.advance(carry, t - 1, 1)
+            ours = [np.array(a) for a in sim.view(carry)]
+            assert_allclose(ours[0], X, atol=CLOSE, rtol=0, err_msg=f"round {t}")
+            assert_allclose(ours[1], duals, atol=CLOSE, rtol=0, err_msg=f"round {t}")
+            memory = carry[0].memory
+            assert memory.calls.tolist() == calls, t
+            assert memory.evaluations.tolist() == values, t
+        assert memory.bodies.tolist() == [s.bodies for s in nodes]
+        assert_allclose(carry[0].gap.estimate, [s.gap for s in nodes], rtol=1e-6)
+        assert_allclose(carry[0].balance.gain, [s.gain for s in nodes], rtol=1e-6)
+    assert len({s.gain for s in nodes}) > 1, "no factor has changed"
+    return told, nodes
+
+
+def test_iterates_are_those_of_the_docstrings():
+    """From far out, where a Newton step goes too far."""
+    case = make_case(penalty="none", intercept=True, weighted=True)
+    case.X0 = 12 * case.X0
+    told, _ = follow(case, np.zeros(case.n))
+    asked = (ROUNDS + 1) * case.counts
+    assert (told[-1][3] > asked).any(), "no step was halved: this shows less"
+    assert (told[-1][3] == asked).any(), "all were"
+
+
+def test_iterates_with_an_exact_prox(monkeypatch):
+    """The library's inner steps go on until rounding; the transcript goes by coordinates."""
+    monkeypatch.setattr(newton_pd, "INNER_TOL", 1e-12)
+    monkeypatch.setattr(newton_pd, "INNER_MOST", 10_000)
+    case = make_case(penalty="l1", intercept=True, weighted=True)
+    programs.COMPILED.clear()  # they have the constants in them
+    try:
+        told, _ = follow(case, np.array([0.02] * 4 + [0]))
+    finally:
+        programs.COMPILED.clear()
+    assert (told[-1][0] == 0).any(), "no zeros: this shows less"
+
+
+def test_a_node_stays_where_it_is_until_matrices_have_been_averaged():
+    case = make_case(penalty="none", intercept=True, weighted=True)
+    with jax.enable_x64(True):
+        sim = Simulator(case.problem, case.graph, NewtonPD(), 0, np.dtype("float64"))
+        carry = sim.start(case.X0, None)
+        for t in range(newton_pd.LEVELS):
+            carry, _ = sim.advance(carry, t, 1)
+            assert (np.array(sim.view(carry)[0]) == case.X0).all()
+        carry, _ = sim.advance(carry, newton_pd.LEVELS, 1)
+        assert (np.array(sim.view(carry)[0]) != case.X0).any(1).all()
+
+
+# --- the graph's gap ------------------------------------------------------------------------------
+
+
+def test_the_gap_of_a_graph_is_found_on_the_way():
+    nodes = 16
+    graphs = [
+        ew.Graph.ring(nodes),
+        ew.Graph.grid(4, 4),
+        ew.Graph.random(nodes, 32, seed=0),
+        ew.Graph.star(nodes),
+        ew.Graph.complete(nodes),
+    ]
+
+    @jax.jit
+    def walk(A):
+        many = A.sum(1)
+
+        def turn(t, gap):
+            return curvature.next_gap(gap, A @ gap.probes, many, jnp.full(nodes, t + 1))
+
+        first = curvature.first_gap(jnp.arange(nodes), A.dtype)
+        return jax.lax.fori_loop(0, 64, turn, first).estimate
+
+    for graph in graphs:
+        i, j = graph.edges.T
+        A = np.zeros((nodes, nodes))
+        A[i, j] = A[j, i] = 1
+        d = A.sum(1)
+        true = np.linalg.eigvalsh(np.eye(nodes) - A / np.sqrt(np.outer(d, d)))[1]
+        with jax.enable_x64(True):
+            seen = np.array(walk(jnp.asarray(A)))
+        assert (seen / true < 1.5).all(), (graph, true, seen)
+        assert (seen / true > 1 / 1.5).all(), (graph, true, seen)
+
+
+# --- hard data, against scikit-learn --------------------------------------------------------------
+
+N = 40
+COUNTS = (1, 1, 19, 19)  # two nodes have a sample each
+
+
+@cache
+def table():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(N, 4))
+    y = np.where(X @ [1.5, -1, 0.5, 0] + 0.7 * rng.normal(size=N) > 0.3, 1, -1)
+    return X, y
+
+
+def of(kind):
+    X, y = table()
+    X = X.copy()
+    if kind == "a node has one class":
+        order = np.argsort(y, kind="stable")
+        return X[order], y[order]
+    if kind == "a column twice, and a constant one":
+        X[:, 3], X[:, 2] = X[:, 0], 1.0
+    if kind == "a column times 1e6":
+        X[:, 1] *= 1e6
+    return X, y
+
+
+@pytest.mark.parametrize(
+    ("kind", "counts"),
+    [
+        ("a node has one class", COUNTS),
+        ("a column twice, and a constant one", COUNTS),
+        ("a column times 1e6", COUNTS),
+        ("two nodes", (20, 20)),
+        ("one node", (N,)),
+    ],
+)
+def test_hard_data(kind, counts):
+    X, y = of(kind)
+    cuts = np.cumsum(counts)[:-1]
+    shards = list(zip(np.split(X, cuts), np.split(y, cuts), strict=True))
+    if kind == "a node has one class":
+        assert any(len(set(part)) == 1 < len(part) for _, part in shards)
+    V = len(counts)
+    graph = {1: ew.Graph.from_edges([], nodes=1), 2: ew.Graph.path(2)}.get(V, ew.Graph.path(V))
+    problem = ew.Problem(shards, ew.Logistic(ridge=1 / N), weights="sample", intercept=True)
+    options = {"rounds": 400, "record_every": 400, "reference": False}
+    result = ew.solve(problem, graph, "newton-pd", **options)
+    model = LogisticRegression(C=1.0, solver="newton-cholesky", tol=1e-10).fit(X, y)
+    size = np.append(np.abs(X).max(0), 1)
+    expected = np.append(model.coef_, model.intercept_)
+    assert np.abs(expected * size).max() > 0.5
+    assert_allclose(result.X * size, np.tile(expected * size, (V, 1)), atol=1e-6)
+
+
+def test_other_losses_are_refused():
+    loss = ew.CustomLoss(lambda x, d, y: (d @ x - y) ** 2)
+    problem = ew.Problem(cat.parts("number"), loss)
+    with pytest.raises(MethodError, match=r"needs Hessians.*use saga-pd"):
+        ew.solve(problem, cat.GRAPHS["ring"], "newton-pd", rounds=1, reference=False)
+
+
+@pytest.mark.parametrize("factor", ["much", -1.0, [1.0, 2.0]])
+def test_a_factor_is_a_positive_number(factor):
+    problem = cat.PROBLEMS["l2-logistic"].problem()
+    with pytest.raises(MethodError, match="factor"):
+        ew.solve(problem, cat.GRAPHS["ring"], NewtonPD(factor), rounds=1)
