@@ -47,11 +47,8 @@ BASELINES = {
     "sdcs": lambda: make("sdcs"),
     "pdmm": lambda: make("pdmm"),
     "d-admm": lambda: make("d-admm"),
-<<<<<<< HEAD
     "local": lambda: ew.PrimalDual(ew.SAGA(batch=2), local="auto"),
-=======
     "newton-pd": lambda: make("newton-pd"),
->>>>>>> ntest
 }
 
 
