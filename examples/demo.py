@@ -2,18 +2,17 @@
 
 scikit-learn's breast-cancer data are dealt out to 20 peers, unevenly: some see mostly benign
 cases, some mostly malignant ones, one has a single patient. On a random graph of 50 edges they fit
-an l1-penalised logistic regression by SAGA-PD, sending each other models and never data. Options
-are those of `edgewise solve`, such as --method, --seed, --drop 0.2 or --out FOLDER; here is what
-it amounts to in Python:
+an l1-penalised logistic regression, sending each other models and never data. Options are those of
+`edgewise solve`, such as --method, --seed, --drop 0.2 or --out FOLDER; here is what it amounts to
+in Python:
 
     X, y = ew.data.dataset("breast_cancer")
-    X = normalize(scale(X))
-    shards = ew.split(X, y, nodes=20, how="label")
+    shards = ew.split(scale(X), y, nodes=20, how="label")
     problem = ew.Problem(
         shards, loss=ew.Logistic(ridge=1e-3), penalty=ew.L1(2e-3), weights="sample", intercept=True
     )
     graph = ew.Graph.random(nodes=20, edges=50)
-    ew.solve(problem, graph, "saga-pd", rounds=60_000, record_every=500, tol=1e-7)
+    ew.solve(problem, graph, tol=1e-7)
 """
 
 import sys

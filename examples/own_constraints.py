@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, np.ndarray]:
         problem = ew.Problem(
             shards, loss=ew.Squared(), penalty=rules, weights="sample", intercept=True
         )
-        result = ew.solve(problem, graph, "pdmm", 5000, record_every=100, tol=1e-7, reference=False)
+        result = ew.solve(problem, graph, tol=1e-7, reference=False)
         assert result.converged, result.message
         r2 = r2_score(y_out, scaler.transform(X_out) @ result.x[:-1] + result.x[-1])
         coefficients = [f"{round(c, 1) + 0:.1f}" for c in result.x[:-1]]

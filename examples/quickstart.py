@@ -12,8 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from sklearn.model_selection import train_test_split
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Normalizer, StandardScaler
+from sklearn.preprocessing import StandardScaler
 
 import edgewise as ew
 
@@ -25,13 +24,13 @@ def main(arguments: Sequence[str] | None = None) -> tuple[ew.Result, dict[str, f
 
     X, y = ew.data.dataset("breast_cancer")
     X, X_out, y, y_out = train_test_split(X, y, random_state=0, stratify=y)
-    before = make_pipeline(StandardScaler(), Normalizer()).fit(X)
+    before = StandardScaler().fit(X)
     shards = ew.split(before.transform(X), y, nodes=20, how="label", seed=0)
     problem = ew.Problem(
         shards, loss=ew.Logistic(ridge=3e-3), penalty=ew.L1(3e-3), weights="sample", intercept=True
     )
     graph = ew.Graph.random(nodes=20, edges=50, seed=0)
-    result = ew.solve(problem, graph, method="saga-pd", rounds=20_000, record_every=250, tol=1e-6)
+    result = ew.solve(problem, graph, tol=1e-6)
 
     star = ew.reference(problem)  # all data in one place
     told = before.transform(X_out) @ result.x[:-1] + result.x[-1] > 0
@@ -42,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> tuple[ew.Result, dict[str, f
         "majority": float(np.mean(y_out)),
     }
     print(f"{shards.counts.min()} to {shards.counts.max()} patients a hospital")
+    print(result.method_note)
     print(result.message)
     print(f"{result.trace['bytes_sent'][-1] / 1e6:.0f} MB sent over all 50 lines together")
     print(f"farthest coefficient of any hospital from the centralised fit: {numbers['off']:.0e}")

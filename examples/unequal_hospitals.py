@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> tuple[np.ndarray, np.ndarray
         problem = ew.Problem(
             shards, loss=ew.Squared(), penalty=ew.L1(ALPHA), weights=weights, intercept=True
         )
-        result = ew.solve(problem, graph, "pdmm", rounds=5000, tol=1e-4, reference=False)
+        result = ew.solve(problem, graph, tol=1e-4, reference=False)
         assert result.converged, result.message
         return result.x
 

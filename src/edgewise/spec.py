@@ -12,7 +12,7 @@ import numpy as np
 from edgewise.engines.faults import Faults
 from edgewise.errors import GraphError, MethodError, ProblemError, UnknownName
 from edgewise.graph.graph import Graph
-from edgewise.methods.catalogue import make
+from edgewise.methods.catalogue import AUTO, make
 from edgewise.problem.losses import Huber, Logistic, Multinomial, SmoothedHinge, Squared
 from edgewise.problem.penalties import (
     L1,
@@ -190,6 +190,11 @@ def method(name: str, settings: list[str] | None) -> Any:
     """The name, or an object where parameters of it, or of its gradient, are set."""
     if not settings:
         return name
+    if name == AUTO:
+        raise MethodError(
+            f"{settings[0]!r} sets a parameter of a method that {AUTO} is yet to choose: name one, "
+            "as saga-pd"
+        )
     chosen = make(name)
     for setting in settings:
         key, equals, text = setting.partition("=")

@@ -14,7 +14,7 @@ cache.WORTH_KEEPING = 0  # or a machine's mood decides which programs are worth 
 X, y = ew.data.dataset("wine")
 shards = ew.split((X - X.mean(0)) / X.std(0), y == 1, nodes=3)
 problem = ew.Problem(shards, ew.Logistic())
-r = ew.solve(problem, ew.Graph.ring(3), rounds=20, record_every=20, reference=False)
+r = ew.solve(problem, ew.Graph.ring(3), "saga-pd", rounds=20, record_every=20, reference=False)
 print(repr(float(r.x.sum())))
 """
 

@@ -44,7 +44,8 @@ RNG = np.random.default_rng(0)
 X = RNG.standard_normal((N, P)) * [1, 5, 0.2] + [0, 3, 0]
 Y = np.where(X @ [1, -0.3, 2] + RNG.standard_normal(N) > 0, "sick", "well")
 COMMON = ["data.npz", "--nodes", str(V), "--scale", "--graph", "ring", "--ridge", "0.1"]
-QUICK = [*COMMON, "--rounds", "40", "--record-every", "10", "--no-reference"]
+SAGA = ["--method", "saga-pd"]
+QUICK = [*COMMON, *SAGA, "--rounds", "40", "--record-every", "10", "--no-reference"]
 
 
 @pytest.fixture(autouse=True)
@@ -79,13 +80,13 @@ def test_solve_is_the_api_and_its_folder_has_all_of_it():
     words = ["--normalize", "--how", "label", "--alpha", "2", "--seed", "3", "--graph-seed", "1"]
     words += ["--penalty", "l1:1e-3", "--penalty", "2=box:-1,1", "--weights", "sample"]
     words += ["--intercept", "--tol", "1e-6", "--out", "run", "--graph", "random", "--edges", "5"]
-    told = said("solve", *COMMON, *words, "--rounds", 4000, "--record-every", 200)
+    told = said("solve", *COMMON, *SAGA, *words, "--rounds", 4000, "--record-every", 200)
 
     shards = ew.split(normalize(scale(X)), Y, nodes=V, how="label", alpha=2, seed=3)
     penalties = [ew.L1(1e-3), ew.L1(1e-3), ew.Box(-1, 1), ew.L1(1e-3)]
     same = ew.Problem(shards, ew.Logistic(0.1), penalties, weights="sample", intercept=True)
     graph = ew.Graph.random(V, 5, seed=1)
-    result = ew.solve(same, graph, rounds=4000, record_every=200, tol=1e-6, seed=3)
+    result = ew.solve(same, graph, "saga-pd", rounds=4000, record_every=200, tol=1e-6, seed=3)
     assert told["converged"]
     assert told["message"] == result.message
     for name in ("rounds", "oracle_calls", "bytes_sent", "residual", "bregman", "consensus"):
@@ -113,13 +114,13 @@ def test_solve_is_the_api_and_its_folder_has_all_of_it():
 
 
 def test_without_data_it_runs_the_demo():
-    told = said("solve", "--rounds", 500, "--no-reference", "--no-save", code=1)
+    told = said("solve", "--rounds", 20, "--no-reference", "--no-save", code=1)
     assert (told["samples"], told["nodes"], told["edges"], told["unknowns"]) == (569, 20, 50, 31)
     D, y = ew.data.dataset("breast_cancer")
-    shards = ew.split(normalize(scale(D)), y, nodes=20, how="label")
+    shards = ew.split(scale(D), y, nodes=20, how="label")
     demo = ew.Problem(shards, ew.Logistic(1e-3), ew.L1(2e-3), weights="sample", intercept=True)
     graph = ew.Graph.random(20, 50)
-    result = ew.solve(demo, graph, rounds=500, record_every=500, tol=1e-7, reference=False)
+    result = ew.solve(demo, graph, rounds=20, tol=1e-7, reference=False)
     assert told["residual"] == result.trace["residual"][-1]
     assert not Path("out").exists()
 
@@ -174,13 +175,14 @@ def test_a_run_may_start_from_another():
     told = said("solve", *QUICK, "--x0", "first", "--duals", "first", "--no-save", code=1)
     X0, duals = (runs.load_arrays("first")[name] for name in ("X", "duals"))
     plain = {"rounds": 40, "record_every": 10, "reference": False}
-    both = ew.solve(problem(), ew.Graph.ring(V), X0=X0, duals=duals, **plain)
-    one = ew.solve(problem(), ew.Graph.ring(V), X0=X0, **plain)
+    both = ew.solve(problem(), ew.Graph.ring(V), "saga-pd", X0=X0, duals=duals, **plain)
+    one = ew.solve(problem(), ew.Graph.ring(V), "saga-pd", X0=X0, **plain)
     assert told["residual"] == both.trace["residual"][-1] != one.trace["residual"][-1]
 
 
 def test_shards_give_what_their_data_give():
-    words = ["--ridge", "0.1", "--graph", "ring", "--rounds", "40", "--no-reference", "--no-save"]
+    words = [*SAGA, "--ridge", "0.1", "--graph", "ring", "--rounds", "40"]
+    words += ["--no-reference", "--no-save"]
     told = said("split", "data.npz", "--nodes", V, "--scale", "--out", "shards")
     assert told["counts"] == [N // V] * V
     whole = said("solve", *QUICK, "--no-save", code=1)["residual"]
@@ -196,6 +198,21 @@ def test_shards_give_what_their_data_give():
     assert "the shard of node 2, shards/node-2.npz, is damaged" in wrong.stderr
 
 
+def test_what_auto_chose_is_said_and_kept_by_its_name():
+    words = [*COMMON, "--tol", "1e-3", "--no-reference"]
+    text = call("solve", *words).stdout
+    note = "auto: newton-pd, because 3 unknowns fit a 3 x 3 matrix per node"
+    assert note in text
+    assert "newton-pd: reached tol" in text
+    (folder,) = Path("out").glob("newton-pd-*")
+    saved = runs.load_run(folder)
+    assert saved.config["method"] == saved.result["method"] == "newton-pd"  # for --resume
+    assert saved.result["method_note"] == note
+    assert note in (folder / "log.txt").read_text()
+    told = said("solve", "--resume", folder, "--tol", "1e-8")
+    assert told["rounds"] > saved.result["rounds"]
+
+
 # --- configurations -------------------------------------------------------------------------------
 
 
@@ -203,7 +220,8 @@ def test_options_win_over_the_file_and_the_file_over_defaults():
     Path("run.toml").write_text(
         'data = "data.npz"\nnodes = 4\nscale = true\ngraph = "ring"\nridge = 0.1\nseed = 7\n'
         'rounds = 20\nrecord-every = 10\nreference = false\npenalty = "l1:1e-3"\neta = 0.05\n'
-        'set = ["batch=1"]\nrho = [0.1, 0.1, 0.2, 0.2]\nbudget = 3\n'  # the last is of compare
+        'method = "saga-pd"\nset = ["batch=1"]\n'
+        "rho = [0.1, 0.1, 0.2, 0.2]\nbudget = 3\n"  # the last is of compare
     )
     call("solve", "--config", "run.toml", "--rounds", 30, "--out", "run", code=1)
     kept = runs.read_config("run")
@@ -253,6 +271,7 @@ def test_exit_codes_tell_converged_from_not_and_from_diverged():
         (["solve", "gone.csv"], "gone.csv"),
         (["solve", *QUICK, "--method", "saga"], "unknown method 'saga'"),
         (["solve", *QUICK, "--method", "extra", "--penalty", "l1:1"], "cannot handle a penalty"),
+        (["solve", *COMMON, "--set", "batch=2"], "that auto is yet to choose: name one"),
         (["solve", *QUICK, "--penalty", "l3:1"], "unknown penalty 'l3'"),
         (["solve", *QUICK, "--loss", "squared"], "needs numbers as labels"),
         (["solve", *QUICK, "--eta", "big"], "step 'big' cannot be read"),
@@ -351,8 +370,8 @@ def test_compare_is_the_api():
 
 
 def test_tuned_steps_are_a_configuration_for_solve():
-    told = said("tune", *COMMON, "--budget", 200, "--factors", "0.5,1,2", "--out", "tuned")
-    tuned = ew.tune(problem(), ew.Graph.ring(V), budget=200, factors=[0.5, 1, 2])
+    told = said("tune", *COMMON, *SAGA, "--budget", 200, "--factors", "0.5,1,2", "--out", "tuned")
+    tuned = ew.tune(problem(), ew.Graph.ring(V), "saga-pd", budget=200, factors=[0.5, 1, 2])
     assert told["factors"] == tuned.factors
     assert told["cells"] == len(tuned.surface["cost"])
     words = ["--config", "tuned/best.toml", "--rounds", 40, "--no-reference", "--no-save"]
@@ -463,7 +482,7 @@ def test_methods_agree_with_their_index():
             assert (row["rounds_a_step"] == 1) == (len(vectors) == 1), name
     assert told["pdmm"]["heals"]
     assert not told["d-admm"]["heals"]
-    assert "the one to try first" in call("methods").stdout
+    assert "auto, the default: newton-pd up to 1,000 unknowns" in call("methods").stdout
 
 
 def test_doctor_says_what_there_is(monkeypatch):

@@ -25,6 +25,7 @@ def shards(tmp_path_factory):
 
 def solve(shards, out, *more):
     return ["solve", "--shards", shards, "--loss", "squared", "--graph", "ring", "--ridge", "0.1",
+            "--method", "saga-pd",
             "--rounds", "400", "--record-every", "100", "--tol", "1e-5", "--out", out,
             "--no-reference", *more]  # fmt: skip
 

@@ -251,7 +251,9 @@ ISOLATED = [(i, j, 0, 499) for i, j in GRAPH.edges.tolist() if WIPED in (i, j)]
 def test_after_the_last_fault_the_rate_is_as_without(event, over, here):
     graph = induced(GRAPH, np.array(here))
     options = {"rounds": 3000, "record_every": 10}
-    calm = ew.solve(problem("l1", here), graph, reference=star("l1", here), **options).trace
+    calm = ew.solve(
+        problem("l1", here), graph, "saga-pd", reference=star("l1", here), **options
+    ).trace
     trace = solve("l1", ew.Faults(**event), reference=star("l1"), **options).trace
     assert trace["bregman"][trace["rounds"] == over + 10] > HIGH, "the fault is felt"
     assert fall(calm) / 2 <= fall(trace, over) <= 2 * fall(calm)

@@ -18,7 +18,7 @@ PROBLEM = ew.Problem(SHARDS, ew.Squared())
 
 
 def solve(faults):
-    return ew.solve(PROBLEM, GRAPH, faults=faults, reference=False)
+    return ew.solve(PROBLEM, GRAPH, "saga-pd", faults=faults, reference=False)
 
 
 @pytest.mark.parametrize(
@@ -70,10 +70,10 @@ def test_what_the_graph_does_not_have_is_refused(given, message):
 
 def test_nobody_may_be_cut_off():
     with pytest.raises(GraphError, match="in round 7 the nodes present are not connected"):
-        ew.solve(PROBLEM, ew.Graph.path(V), faults=ew.Faults(leave=(2, 7)))
+        ew.solve(PROBLEM, ew.Graph.path(V), "saga-pd", faults=ew.Faults(leave=(2, 7)))
     whole = ew.Faults(leave=(0, 7), join=(1, 9))
     with pytest.raises(GraphError, match="in round 0 the nodes present"):
-        ew.solve(PROBLEM, ew.Graph.path(V), faults=whole)
+        ew.solve(PROBLEM, ew.Graph.path(V), "saga-pd", faults=whole)
 
 
 def test_other_things_than_faults_are_refused():

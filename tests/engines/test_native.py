@@ -255,11 +255,11 @@ def test_compiled_anew_where_any_of_its_files_changes(tmp_path):
     folder = Path(program.__file__).parent
     for file in folder.glob("*.py"):
         shutil.copy(file, tmp_path)
-    now = program.sources(folder)
-    assert program.sources(tmp_path) == now
+    now = program.sources(folder, program.COMPILED)
+    assert program.sources(tmp_path, program.COMPILED) == now
     with (tmp_path / "vectors.py").open("a") as file:
         file.write("# more\n")
-    assert program.sources(tmp_path) != now
+    assert program.sources(tmp_path, program.COMPILED) != now
     # Numba tells functions of one file apart by what encloses them
     assert [cell.cell_contents for cell in program.work.py_func.__closure__] == [now]
 

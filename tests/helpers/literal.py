@@ -351,8 +351,15 @@ def words_for(seed, nodes, rounds, words):
         return np.asarray(drawn).astype(np.uint64)
 
 
-def run(case, estimator, rounds, words, seed=0, X0=None, duals=None, **options):
-    """[Moment after 0 rounds, after 1, ...]; `words` is how many a node gets each round."""
+def run(
+    case, estimator, rounds, words, seed=0, X0=None, duals=None, local=None, enough=0.0, **options
+):
+    """[Moment after 0 rounds, after 1, ...]; `words` is how many a node gets for each gradient.
+
+    `local` is how many steps each node takes between two messages, one where it is None; it takes
+    no more once one moves it by at most `enough` gamma D times the way since the last message. It
+    looks eight times a round, evenly, or after every step.
+    """
     V, neighbours = case.graph.nodes, case.neighbours()
     rho = {}
     for (i, j), r in zip(case.graph.edges, case.rho, strict=True):
@@ -363,7 +370,8 @@ def run(case, estimator, rounds, words, seed=0, X0=None, duals=None, **options):
     gradients = {i: estimator(nodes[i], x[i], **options) for i in range(V)}
     for g in gradients.values():
         next(g)
-    noise = words_for(seed, V, rounds, words)
+    local = [1] * V if local is None else [int(tau) for tau in local]
+    noise = words_for(seed, V, rounds, words * max(local))
     told = []
 
     def message(i, j):
@@ -384,11 +392,17 @@ def run(case, estimator, rounds, words, seed=0, X0=None, duals=None, **options):
     for t in range(rounds):
         new_x, new_lam = {}, {}
         for i in range(V):
-            g = gradients[i].send((x[i], noise[t, i]))
-            eta = case.eta[i]
-            gamma = 1 / (1 / eta + sum(rho[i, j] for j in neighbours[i]))
+            eta, D = case.eta[i], sum(rho[i, j] for j in neighbours[i])
+            gamma = 1 / (1 / eta + D)
             heard = sum(rho[i, j] * x[j] - lam[j, i] for j in neighbours[i])
-            new_x[i] = case.prox[i](gamma / eta * (x[i] - eta * g) + gamma * heard, gamma)
+            new_x[i] = x[i]
+            for k in range(local[i]):
+                before = new_x[i]
+                g = gradients[i].send((before, noise[t, i, k * words : (k + 1) * words]))
+                new_x[i] = case.prox[i](gamma / eta * (before - eta * g) + gamma * heard, gamma)
+                move, way = np.linalg.norm(new_x[i] - before), np.linalg.norm(new_x[i] - x[i])
+                if (k + 1) % ceil(local[i] / 8) == 0 and move <= enough * gamma * D * way:
+                    break
             for j in neighbours[i]:
                 new_lam[i, j] = -lam[j, i] + rho[i, j] * (x[j] - new_x[i])
         x, lam = new_x, new_lam

@@ -104,7 +104,9 @@ OBJECTS = {
 
 
 def test_every_primal_dual_name_is_here():
-    ours = {name for name in CATALOGUE if isinstance(make(name), ew.PrimalDual)}
+    """Those that train locally are in test_local_training.py."""
+    made = {name: make(name) for name in CATALOGUE}
+    ours = {name for name, m in made.items() if isinstance(m, ew.PrimalDual) and m.local is None}
     assert ours == set(NAMES)
 
 

@@ -47,6 +47,7 @@ BASELINES = {
     "sdcs": lambda: make("sdcs"),
     "pdmm": lambda: make("pdmm"),
     "d-admm": lambda: make("d-admm"),
+    "local": lambda: ew.PrimalDual(ew.SAGA(batch=2), local="auto"),
     "newton-pd": lambda: make("newton-pd"),
 }
 

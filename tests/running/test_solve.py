@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 
 import jax
 import numpy as np
@@ -40,28 +41,28 @@ PATIENCE = 400  # seconds that anything may take: the machine may be busy with o
 
 
 def test_the_same_seed_gives_the_same_run_and_another_does_not():
-    one, two = (ew.solve(PROBLEM, GRAPH, rounds=100, seed=5) for _ in range(2))
-    other = ew.solve(PROBLEM, GRAPH, rounds=100, seed=6)
+    one, two = (ew.solve(PROBLEM, GRAPH, "saga-pd", rounds=100, seed=5) for _ in range(2))
+    other = ew.solve(PROBLEM, GRAPH, "saga-pd", rounds=100, seed=6)
     assert np.array_equal(one.X, two.X)
     assert not np.array_equal(one.X, other.X)
 
 
 def test_recording_more_often_changes_nothing():
-    often = ew.solve(PROBLEM, GRAPH, rounds=120, record_every=7)
-    seldom = ew.solve(PROBLEM, GRAPH, rounds=120, record_every=120)
+    often = ew.solve(PROBLEM, GRAPH, "saga-pd", rounds=120, record_every=7)
+    seldom = ew.solve(PROBLEM, GRAPH, "saga-pd", rounds=120, record_every=120)
     assert np.array_equal(often.X, seldom.X)
     assert list(often.trace["rounds"]) == [*range(0, 120, 7), 120]
     assert list(seldom.trace["rounds"]) == [0, 120]
 
 
 def test_x_is_the_mean_of_the_rows_of_X():
-    result = ew.solve(PROBLEM, GRAPH, rounds=30)
+    result = ew.solve(PROBLEM, GRAPH, "saga-pd", rounds=30)
     assert result.X.shape == (6, 4)
     np.testing.assert_allclose(result.x, result.X.mean(0), rtol=1e-14)
 
 
 def test_stops_at_tol():
-    result = ew.solve(PROBLEM, GRAPH, rounds=20_000, tol=1e-6, record_every=100)
+    result = ew.solve(PROBLEM, GRAPH, "saga-pd", rounds=20_000, tol=1e-6, record_every=100)
     residual = result.trace["residual"]
     assert result.converged
     assert "tol" in result.message
@@ -69,14 +70,14 @@ def test_stops_at_tol():
 
 
 def test_stops_at_an_oracle_budget():
-    result = ew.solve(PROBLEM, GRAPH, rounds=20_000, oracle_budget=200, record_every=25)
+    result = ew.solve(PROBLEM, GRAPH, "saga-pd", rounds=20_000, oracle_budget=200, record_every=25)
     calls = result.trace["oracle_calls"]
     assert calls[-1] >= 200 > calls[-2]
     assert "budget" in result.message
 
 
 def test_an_unfinished_run_says_so():
-    result = ew.solve(PROBLEM, GRAPH, rounds=10, tol=1e-9)
+    result = ew.solve(PROBLEM, GRAPH, "saga-pd", rounds=10, tol=1e-9)
     assert not result.converged
     assert "10 rounds" in result.message
 
@@ -123,7 +124,7 @@ def test_a_run_killed_midway_resumes_to_the_identical_result(tmp_path):
         "checkpoint.INTERVAL = 0.0\n"
         "r = np.random.default_rng(0); X = r.standard_normal((60, 4)); y = np.sign(X[:, 0])\n"
         "p = ew.Problem(ew.split(X, y, nodes=6), loss=ew.Logistic(ridge=0.1))\n"
-        "out = ew.solve(p, ew.Graph.ring(6), rounds=int(sys.argv[2]), record_every=10,\n"
+        "out = ew.solve(p, ew.Graph.ring(6), 'saga-pd', int(sys.argv[2]), record_every=10,\n"
         "               checkpoint=sys.argv[1] or None)\n"
         "np.save(sys.argv[3], out.X)\n"
     )
@@ -152,7 +153,7 @@ def test_a_run_killed_midway_resumes_to_the_identical_result(tmp_path):
 
 def test_a_foreign_or_damaged_checkpoint_is_refused(tmp_path):
     path = tmp_path / "run.npz"
-    same = {"eta": ETA, "rho": 0.1, "checkpoint": path}
+    same = {"method": "saga-pd", "eta": ETA, "rho": 0.1, "checkpoint": path}
     ew.solve(PROBLEM, GRAPH, rounds=50, **same)
     for change in ({"seed": 1}, {"eta": 0.01}, {"method": "lsvr-pd"}):
         with pytest.raises(errors.CheckpointError, match="another run"):
@@ -166,12 +167,12 @@ def test_a_foreign_or_damaged_checkpoint_is_refused(tmp_path):
     ]
     for other in others:
         with pytest.raises(errors.CheckpointError, match="another run"):
-            ew.solve(problem(**other), GRAPH, rounds=100, eta=ETA, rho=0.1, checkpoint=path)
+            ew.solve(problem(**other), GRAPH, rounds=100, **same)
     with pytest.raises(errors.CheckpointError, match="another run"):
-        ew.solve(PROBLEM, GRAPH, rounds=100, eta=ETA, rho=0.1, X0=np.ones(4), checkpoint=path)
+        ew.solve(PROBLEM, GRAPH, rounds=100, X0=np.ones(4), **same)
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(errors.CheckpointError, match="delete it"):
-        ew.solve(PROBLEM, GRAPH, rounds=100, checkpoint=path)
+        ew.solve(PROBLEM, GRAPH, "saga-pd", rounds=100, checkpoint=path)
 
 
 def test_ctrl_c_returns_what_there_is_and_saves_it(tmp_path):
@@ -183,35 +184,42 @@ def test_ctrl_c_returns_what_there_is_and_saves_it(tmp_path):
 
     before = signal.getsignal(signal.SIGINT)
     result = ew.solve(
-        PROBLEM, GRAPH, rounds=10**6, record_every=100, checkpoint=path, callback=under_way
+        PROBLEM, GRAPH, "saga-pd", 10**6, record_every=100, checkpoint=path, callback=under_way
     )
     assert "interrupted" in result.message
     assert 200 <= result.trace["rounds"][-1] < 10**6
     assert np.isfinite(result.X).all()
     assert signal.getsignal(signal.SIGINT) is before
     again = ew.solve(
-        PROBLEM, GRAPH, rounds=int(result.trace["rounds"][-1]), record_every=100, checkpoint=path
+        PROBLEM,
+        GRAPH,
+        "saga-pd",
+        int(result.trace["rounds"][-1]),
+        0,
+        record_every=100,
+        checkpoint=path,
     )
     assert np.array_equal(again.X, result.X)
 
 
 def test_solving_in_another_thread_works():
     out = []
-    worker = threading.Thread(target=lambda: out.append(ew.solve(PROBLEM, GRAPH, rounds=50)))
+    run = partial(ew.solve, PROBLEM, GRAPH, "saga-pd", rounds=50)
+    worker = threading.Thread(target=lambda: out.append(run()))
     worker.start()
     worker.join()
-    assert np.array_equal(out[0].X, ew.solve(PROBLEM, GRAPH, rounds=50).X)
+    assert np.array_equal(out[0].X, run().X)
 
 
 def test_the_users_precision_is_left_alone():
     before = jax.config.jax_enable_x64
-    ew.solve(PROBLEM, GRAPH, rounds=10)
+    ew.solve(PROBLEM, GRAPH, "saga-pd", rounds=10)
     assert jax.config.jax_enable_x64 == before
     assert jax.numpy.ones(2).dtype == ("float64" if before else "float32")
 
 
 def test_float32_state_and_float64_measurements():
-    result = ew.solve(PROBLEM, GRAPH, rounds=4000, dtype="float32", record_every=500)
+    result = ew.solve(PROBLEM, GRAPH, "saga-pd", rounds=4000, dtype="float32", record_every=500)
     exact = ew.reference(PROBLEM)
     assert 1e-10 < np.linalg.norm(result.x - exact.x) < 1e-5
     assert result.trace["bytes_sent"][-1] == 4000 * 2 * 9 * 4 * 4
@@ -244,7 +252,7 @@ def test_data_narrower_than_the_run_are_not_copied_wide():
     )
     with jax.enable_x64(True):
         assert narrow.block(None, np.float64).rows.values.dtype == np.float32
-    one, two = (ew.solve(p, GRAPH, rounds=200) for p in (narrow, wide))
+    one, two = (ew.solve(p, GRAPH, "saga-pd", rounds=200) for p in (narrow, wide))
     np.testing.assert_allclose(one.X, two.X, rtol=1e-10, atol=1e-12)
 
 
@@ -257,7 +265,7 @@ def test_aligned_data_are_used_in_place():
 def test_starting_models():
     anywhere = rng.standard_normal((6, 4))
     for start in (anywhere, anywhere[0]):
-        result = ew.solve(PROBLEM, GRAPH, rounds=1, X0=start)
+        result = ew.solve(PROBLEM, GRAPH, "saga-pd", rounds=1, X0=start)
         moved = np.abs(result.X - start).max()
         assert 0 < moved < 10
     boxed = problem(penalty=ew.Box(1.0, 2.0))
@@ -267,20 +275,21 @@ def test_starting_models():
 
 
 def test_without_a_reference_only_its_columns_are_empty():
-    trace = ew.solve(PROBLEM, GRAPH, rounds=50, reference=False).trace
+    trace = ew.solve(PROBLEM, GRAPH, "saga-pd", rounds=50, reference=False).trace
     assert np.isnan(trace["bregman"]).all()
     assert np.isnan(trace["objective_gap"]).all()
     assert np.isfinite(trace["residual"]).all()
 
 
 def test_steps_by_rule_number_and_array():
-    auto = ew.solve(PROBLEM, GRAPH, rounds=5)
-    named = ew.solve(PROBLEM, GRAPH, rounds=5, eta="auto", rho="auto")
+    auto = ew.solve(PROBLEM, GRAPH, "saga-pd", rounds=5)
+    named = ew.solve(PROBLEM, GRAPH, "saga-pd", rounds=5, eta="auto", rho="auto")
     assert np.array_equal(auto.X, named.X)
-    number = ew.solve(PROBLEM, GRAPH, rounds=5, eta=0.1, rho=0.5)
-    spelled = ew.solve(PROBLEM, GRAPH, rounds=5, eta=np.full(6, 0.1), rho=np.full(9, 0.5))
+    number = ew.solve(PROBLEM, GRAPH, "saga-pd", rounds=5, eta=0.1, rho=0.5)
+    each = {"eta": np.full(6, 0.1), "rho": np.full(9, 0.5)}
+    spelled = ew.solve(PROBLEM, GRAPH, "saga-pd", rounds=5, **each)
     assert np.array_equal(number.X, spelled.X)
-    theory = ew.solve(PROBLEM, GRAPH, rounds=5, eta="theory", rho="theory")
+    theory = ew.solve(PROBLEM, GRAPH, "saga-pd", rounds=5, eta="theory", rho="theory")
     np.testing.assert_allclose(
         np.ravel(theory.method.eta), 1 / (8 * PROBLEM.smoothness.sample), rtol=1e-12
     )
@@ -433,9 +442,9 @@ def test_what_is_no_list_of_shards_is_named():
 
 def test_any_iterable_of_penalties_is_one_per_node():
     rules = [ew.L1(0.01), None, ew.Box(-1.0, 1.0), ew.L1(0.5), None, ew.NonNegative()]
-    listed = ew.solve(problem(penalty=rules), GRAPH, rounds=50)
+    listed = ew.solve(problem(penalty=rules), GRAPH, "saga-pd", rounds=50)
     for same in (tuple(rules), np.array(rules, object), iter(rules)):
-        other = ew.solve(problem(penalty=same), GRAPH, rounds=50)
+        other = ew.solve(problem(penalty=same), GRAPH, "saga-pd", rounds=50)
         assert np.array_equal(listed.trace["residual"], other.trace["residual"])
 
 
@@ -453,9 +462,9 @@ def test_progress_is_quiet_unless_watched(capfd, monkeypatch):
     from edgewise.running import progress
 
     monkeypatch.setattr(progress, "PATIENCE", 0.0)
-    ew.solve(PROBLEM, GRAPH, rounds=100)
+    ew.solve(PROBLEM, GRAPH, "saga-pd", rounds=100)
     assert capfd.readouterr() == ("", "")
-    ew.solve(PROBLEM, GRAPH, rounds=100, progress=True)
+    ew.solve(PROBLEM, GRAPH, "saga-pd", rounds=100, progress=True)
     assert "saga-pd" in capfd.readouterr().err
 
 
@@ -499,7 +508,7 @@ def test_a_stream_is_checked():
 
 
 def test_trace_saves_loads_and_plots(tmp_path, drawn):
-    trace = ew.solve(PROBLEM, GRAPH, rounds=100).trace
+    trace = ew.solve(PROBLEM, GRAPH, "saga-pd", rounds=100).trace
     for name in ("run.npz", "run.csv", "bare"):
         loaded = ew.Trace.load(trace.save(tmp_path / name))
         for column in trace.columns:
@@ -518,5 +527,6 @@ def test_trace_saves_loads_and_plots(tmp_path, drawn):
 def test_checkpoints_are_not_written_at_every_recording(tmp_path, monkeypatch):
     saves = []
     monkeypatch.setattr(checkpoint.Checkpointer, "save", lambda self, run: saves.append(run.round))
-    ew.solve(PROBLEM, GRAPH, rounds=100, record_every=10, checkpoint=tmp_path / "run.npz")
+    path = tmp_path / "run.npz"
+    ew.solve(PROBLEM, GRAPH, "saga-pd", rounds=100, record_every=10, checkpoint=path)
     assert saves == [100]

@@ -270,7 +270,7 @@ def test_nodes_shrink_with_the_samples():
 
 def test_what_a_fit_tells():
     X, y = small()
-    model = DecentralizedRidge(graph="ring").fit(X, y)
+    model = DecentralizedRidge(graph="ring", method="pdmm").fit(X, y)
     trace = model.trace_
     assert trace["rounds"][-1] == model.n_iter_
     assert trace["vectors_sent"][-1] == 2 * 10 * model.n_iter_
@@ -481,9 +481,10 @@ def test_refuses_data():
 
 
 def test_the_default_method_takes_few_rounds():
-    X, y = load_iris(return_X_y=True)
-    rounds = [
-        DecentralizedLogisticRegression(method=method, tol=1e-9).fit(X, y).n_iter_
-        for method in ("pdmm", "pd")
+    X, y = small(classes=2)
+    fits = [
+        DecentralizedLogisticRegression(method=method, tol=1e-9).fit(X, y)
+        for method in ("auto", "pd")
     ]
-    assert 8 * rounds[0] < rounds[1] < 20_000
+    assert 3 * fits[0].n_iter_ < fits[1].n_iter_ < 20_000
+    assert fits[0].method_note_.startswith("auto: newton-pd, because 6 unknowns")

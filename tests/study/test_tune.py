@@ -228,7 +228,7 @@ def test_given_steps_are_where_the_grid_begins():
 
 
 def test_results_can_be_used_and_looked_at(tmp_path, drawn):
-    found = ew.tune(problem(True), GRAPH, budget=200, factors=(0.5, 1, 2), progress=False)
+    found = ew.tune(problem(True), GRAPH, "saga-pd", 200, factors=(0.5, 1, 2), progress=False)
     run = ew.solve(problem(True), GRAPH, found.method, rounds=50, reference=False)
     assert_allclose(np.asarray(run.method.eta)[:, 0], found.steps["eta"])
     assert len(found.to_pandas()) == len(found.surface["cost"]) >= 9

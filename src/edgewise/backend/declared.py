@@ -11,6 +11,7 @@ from typing import Any
 def declared(thing: Any) -> str | None:
     """The formula of its class, unless the class says none or the object has changed parts."""
     kind = type(thing)
-    name: str | None = vars(kind).get("compiled_as")
+    said = vars(kind).get("compiled_as")
+    name: str | None = said.fget(thing) if isinstance(said, property) and said.fget else said
     known = {f.name for f in fields(kind)} if is_dataclass(kind) else set()
     return name if name and vars(thing).keys() <= known else None

@@ -4,9 +4,9 @@ from glob import glob
 
 
 def methods() -> list[str]:
-    from edgewise.methods.catalogue import list_methods
+    from edgewise.methods.catalogue import AUTO, list_methods
 
-    return list(list_methods())
+    return [AUTO, *list_methods()]
 
 
 def data_sets(incomplete: str) -> list[str]:

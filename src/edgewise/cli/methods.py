@@ -8,14 +8,19 @@ from rich.table import Table
 import edgewise as ew
 from edgewise.cli.options import ListOptions
 from edgewise.cli.shell import output, print_json
-from edgewise.methods.catalogue import make
+from edgewise.methods.auto import LOCAL, MOST_UNKNOWNS, NEWTON, STREAMING
+from edgewise.methods.catalogue import AUTO, make
 from edgewise.methods.contract import Method
 
 
 def methods(o: ListOptions) -> None:
     advice = ew.list_methods()
     rows = {name: properties(make(name)) | {"advice": advice[name]} for name in advice}
-    caption = "[bold]heals[/]: exact under faults; [bold]vectors[/]: sent an edge and round"
+    caption = (
+        "[bold]heals[/]: exact under faults; [bold]vectors[/]: sent an edge and round\n"
+        f"[bold]{AUTO}[/], the default: {NEWTON} up to {MOST_UNKNOWNS:,} unknowns, else {LOCAL}; "
+        f"{STREAMING} for streams"
+    )
     table = Table(caption=caption, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in ("method", "penalty", "exact", "heals", "vectors", "advice"):
         table.add_column(column, no_wrap=column != "advice")

@@ -1,7 +1,7 @@
 """edgewise network init, add, leave and renew"""
 
 import re
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,6 @@ from edgewise.cli.inputs import graph_size
 from edgewise.cli.network_options import AddOptions, InitOptions, LeaveOptions, RenewOptions
 from edgewise.cli.shell import output, print_json
 from edgewise.errors import GraphError, InputError
-from edgewise.methods.catalogue import make
 
 if TYPE_CHECKING:
     from edgewise.peers.config.peer_config import Fit, PeerConfig
@@ -25,14 +24,14 @@ if TYPE_CHECKING:
 
 
 def init(o: InitOptions) -> None:
-    from edgewise.peers.node.supported_methods import method_of
+    from edgewise.peers.node.supported_methods import require_method
     from edgewise.peers.operations import mesh
 
     graph = graph_of(o)
     fit = fit_of(o)
     penalties = penalty_of_each(o.penalty, graph.nodes)
     spec.loss(fit.loss, fit.ridge)  # refuses what is none, as does the next
-    method_of(fit, any(penalties))
+    require_method(fit, any(penalties))
 
     def host(id: int) -> str:
         return o.host.replace("{id}", str(id))
@@ -75,7 +74,7 @@ def init(o: InitOptions) -> None:
 
 
 def add(o: AddOptions) -> None:
-    from edgewise.peers.node.supported_methods import method_of
+    from edgewise.peers.node.supported_methods import require_method
     from edgewise.peers.operations import mesh
 
     penalty = None if o.penalty is None else penalty_of_each([o.penalty], 1)[0]
@@ -83,7 +82,7 @@ def add(o: AddOptions) -> None:
     if not all(re.fullmatch(r" *[0-9]+ *", whole) for whole in around):
         raise InputError(f"--neighbours {o.neighbours!r} cannot be read: give numbers, as 2,5")
     fit = next(iter(mesh.read_mesh(o.folder).peers.values())).fit
-    method_of(fit, bool(penalty))
+    require_method(fit, bool(penalty))
     grown, id = mesh.add(o.folder, [int(whole) for whole in around], o.host, penalty, o.days)
     peer = describe(grown, grown.peers[id])
     console = output(o)
@@ -163,22 +162,14 @@ def nodes_in(source: str) -> int:
 def fit_of(o: InitOptions) -> "Fit":
     from edgewise.peers.config.peer_config import Fit
     from edgewise.peers.config.rules import FIT, checked
+    from edgewise.peers.node.supported_methods import with_batch
 
     given = {f.name: getattr(o, f.name) for f in fields(Fit)}
     given |= {"eta": number_or_text(o.eta), "rho": number_or_text(o.rho)}
     if o.classes is not None:
         given["classes"] = labels(o.classes.split(","))
     given = {key: value for key, value in given.items() if value is not None}
-    fit = Fit(**checked(given, FIT, "network init", "--"))
-    return replace(fit, set=fit.set + batch_for(fit))
-
-
-def batch_for(fit: "Fit") -> tuple[str, ...]:
-    """The gradient of one sample shows that sample to a neighbour: several are drawn unless the
-    user chose."""
-    method = make(fit.method)
-    chosen = any(setting.startswith("batch=") for setting in fit.set)
-    return ("batch=8",) if method.samples == 1 and not chosen else ()
+    return with_batch(Fit(**checked(given, FIT, "network init", "--")))
 
 
 def number_or_text(text: str | None) -> Any:

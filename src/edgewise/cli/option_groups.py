@@ -140,8 +140,13 @@ class ProblemOptions(DataOptions):
 @dataclass(frozen=True)
 class MethodOptions:
     method: Annotated[
-        str, option(METHOD, "`edgewise methods` lists them.", autocompletion=names.methods)
-    ] = "saga-pd"
+        str,
+        option(
+            METHOD,
+            "auto: what fits the problem; `edgewise methods` lists the others.",
+            autocompletion=names.methods,
+        ),
+    ] = "auto"
     set: Annotated[
         Several,
         option(
@@ -189,7 +194,14 @@ class RunOptions:
     rounds: Annotated[int, option(STOP, "Communication rounds, at most.")] = 5000
     tol: Annotated[Number, option(STOP, "Stop at this optimality residual.")] = None
     oracle_budget: Annotated[Number, option(STOP, "Stop at so many oracle calls a node.")] = None
-    record_every: Annotated[int, option(STOP, "Rounds between two rows of the trace.")] = 50
+    record_every: Annotated[
+        Whole,
+        option(
+            STOP,
+            "Rounds between two rows of the trace.",
+            show_default="5, 10 or 50, by the work of a round",
+        ),
+    ] = None
     reference: Annotated[
         bool | None,
         option(

@@ -40,15 +40,12 @@ class SolveOptions(
 DEMO = {
     "data": "breast_cancer",
     "scale": True,
-    "normalize": True,  # no single patient rules the step
     "nodes": 20,
     "how": "label",
     "ridge": 1e-3,
     "penalty": ["l1:2e-3"],
     "weights": "sample",
     "intercept": True,
-    "rounds": 60_000,
-    "record_every": 500,
     "tol": 1e-7,
 }
 

@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from edgewise.cli.shell import exit_unless, noticing_interrupts, output, plain, 
 from edgewise.cli.summary import summarise, table, uneven
 from edgewise.errors import EdgewiseError, InputError
 from edgewise.fileio import write_text, write_toml
+from edgewise.methods.auto import choose
+from edgewise.methods.catalogue import AUTO
 from edgewise.running import run_folders
 
 log = logging.getLogger("edgewise")
@@ -50,6 +53,10 @@ def solve_by(ranks: Ranks, o: SolveOptions) -> None:
     inputs = make_inputs(o)
     problem, graph = inputs.problem, inputs.graph
     method, faults = spec.method(o.method, o.set), make_faults(o)
+    eta, rho, note = spec.steps(o.eta), spec.steps(o.rho), ""
+    if o.method == AUTO:  # by its name from here on: in the folder, and for --resume
+        _, name, note = choose(method, problem, graph, eta, rho)
+        o = replace(o, method=name)
     X0 = None if o.x0 is None else run_folders.load_arrays(o.x0)["X"]
     duals = None if o.duals is None else run_folders.load_arrays(o.duals)["duals"]
     folder = Path(o.resume) if o.resume else None
@@ -65,14 +72,16 @@ def solve_by(ranks: Ranks, o: SolveOptions) -> None:
         else nullcontext() as board,
     ):
         console.print(describe(inputs, ranks), highlight=False)
+        if note:
+            console.print(note, highlight=False)
         result = ew.solve(
             problem,
             graph,
             method,
             rounds=o.rounds,
             seed=o.seed,
-            eta=spec.steps(o.eta),
-            rho=spec.steps(o.rho),
+            eta=eta,
+            rho=rho,
             record_every=o.record_every,
             tol=o.tol,
             checkpoint=o.checkpoint or (folder / run_folders.CHECKPOINT if folder else None),

@@ -27,6 +27,7 @@ def summarise(
         "command": "solve",
         "version": __version__,
         "method": o.method,
+        "method_note": result.method_note,
         "converged": result.converged,
         "message": result.message,
         "nodes": problem.nodes,

@@ -1,5 +1,6 @@
 """edgewise tune"""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from edgewise.cli.shell import exit_unless, noticing_interrupts, output, plain, 
 from edgewise.cli.solve import describe, logging_to
 from edgewise.errors import MethodError
 from edgewise.fileio import replacing, write_json, write_toml
+from edgewise.methods.auto import choose
+from edgewise.methods.catalogue import AUTO
 from edgewise.plotting.axes import close
 from edgewise.running import run_folders
 
@@ -21,10 +24,16 @@ from edgewise.running import run_folders
 def tune(o: TuneOptions) -> None:
     inputs, console = make_inputs(o), output(o)
     method, factors = spec.method(o.method, o.set), numbers("factors", o.factors)
+    note = ""
+    if o.method == AUTO:  # by its name from here on, for `solve --config best.toml` too
+        _, name, note = choose(method, inputs.problem, inputs.graph, tunable=True)
+        o, method = replace(o, method=name), name
     folder = run_folders.new_folder(o.out, f"tune-{o.method}") if o.save else None
     config = effective_config("tune", o)
     with logging_to(folder, config), noticing_interrupts() as interrupted:
         console.print(describe(inputs), highlight=False)
+        if note:
+            console.print(note, highlight=False)
         found = ew.tune(
             inputs.problem,
             inputs.graph,

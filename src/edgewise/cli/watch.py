@@ -136,6 +136,7 @@ def facts(peer: PeerView) -> Table:
     grid = Table.grid(padding=(0, 2))
     for name, value in {
         "state": status["state"],
+        "method": status.get("method_note") or status.get("method") or fit.method,
         "round": f"{status.get('rounds', 0):,.0f} of {fit.rounds:,}   {speeds[0]:,.1f} a second",
         "seconds": number(status.get("seconds"), ",.1f"),
         "residual": number(status.get("residual")) + goal,

@@ -4,6 +4,7 @@
 `EstimatorDefaults` has those answers that most give: inherit it, and say what differs.
 """
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
@@ -52,6 +53,9 @@ class Estimator(Protocol):
     def auto_step(self, nodes: Curvatures, /) -> np.ndarray:
         """(k,) steps eta_i that are safe and not too short, each from a node's own numbers."""
 
+    def local_step(self, nodes: Curvatures, /) -> np.ndarray:
+        """(k,) the same for many steps between two messages."""
+
     def theory_step(self, nodes: Curvatures, /) -> np.ndarray:
         """(k,) the largest steps that the analysis allows."""
 
@@ -66,7 +70,10 @@ class Estimator(Protocol):
     ) -> tuple[Array, Counted]:
         """Gradients (v, n), ridge included, and the memory after them, from random bits
         (v, random_draws). Called once a step; a method with several gradient steps between two
-        messages calls it several times."""
+        messages calls it several times. Nodes beyond `p.active` are then asked for nothing: what
+        is kept of their samples stays as it is (`memory.change` and `memory.retake` see to that,
+        `Block.pick` gives them no share), what is kept of the nodes themselves the method puts
+        back."""
 
     def point(self, memory: Any, X: Array, /) -> Array:
         """(v, n) where the gradient is taken, and the answer read."""
@@ -74,6 +81,8 @@ class Estimator(Protocol):
 
 class EstimatorDefaults:
     """What holds for most estimators."""
+
+    auto_step: Callable[[Curvatures], np.ndarray]
 
     streams: ClassVar[bool] = False
     accelerated: ClassVar[bool] = False
@@ -85,6 +94,9 @@ class EstimatorDefaults:
     @property
     def exactness(self) -> Exactness:
         return "yes"
+
+    def local_step(self, nodes: Curvatures) -> np.ndarray:
+        return self.auto_step(nodes)
 
     def theory_step(self, nodes: Curvatures) -> np.ndarray:
         raise MethodError(f"no analysis of {type(self).__name__} gives a step: use eta='auto'")

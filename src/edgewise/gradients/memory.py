@@ -93,7 +93,8 @@ def remember(p: Block, X: Array, keep_table: bool) -> Memory:
 
 def retake(p: Block, m: Memory, X: Any, due: Array) -> Memory:
     """Take the slopes anew at X (as `Block.refresh` has it) at the nodes that are due: K_i calls
-    each."""
+    each. Nodes that are not active never are."""
+    due = due if p.active is None else due & p.active
     table, mean = p.refresh(m.table, m.mean, X, due)
     snapshot = m.snapshot
     if snapshot is not None:
@@ -103,11 +104,13 @@ def retake(p: Block, m: Memory, X: Any, due: Array) -> Memory:
 
 
 def change(p: Block, m: Memory, X: Array, pick: Pick) -> tuple[Array, Array]:
-    """Slopes of the picked samples at X, and what has changed since they were remembered."""
+    """Slopes of the picked samples at X, and what has changed since they were remembered: nothing
+    at nodes that are not active."""
     new = p.slopes(pick, X)
-    if m.table is None:
-        return new, new - p.slopes(pick, m.snapshot)
-    return new, new - entries(m.table, pick.at)
+    old = p.slopes(pick, m.snapshot) if m.table is None else entries(m.table, pick.at)
+    if p.active is not None:
+        new = jnp.where(match(p.active, new), new, old)
+    return new, new - old
 
 
 @no_inline

@@ -23,6 +23,12 @@ class SAGA(Sampled):
     def auto_step(self, s: Curvatures) -> np.ndarray:
         return 1 / (3 * s.expected(self.batch))
 
+    def local_step(self, s: Curvatures) -> np.ndarray:
+        """1 / (L + mu K), as its analysis for strongly convex functions would have it but for a
+        factor, mu the ridge, and no less than "auto"."""
+        L = s.expected(self.batch)
+        return 1 / np.minimum(3 * L, L + s.ridge * s.counts)
+
     def theory_step(self, s: Curvatures) -> np.ndarray:
         return 1 / (8 * s.sample)
 

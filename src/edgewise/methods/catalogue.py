@@ -31,6 +31,8 @@ from edgewise.methods.pmgt import PMGT
 from edgewise.methods.primal_dual import PrimalDual
 from edgewise.methods.tracking import GradientTracking
 
+AUTO = "auto"  # `methods/auto.py` chooses; no method by itself
+
 CATALOGUE: dict[str, tuple[Callable[[], Method], str]] = {
     "newton-pd": (
         lambda: NewtonPD(),
@@ -46,7 +48,7 @@ CATALOGUE: dict[str, tuple[Callable[[], Method], str]] = {
     ),
     "saga-pd": (
         lambda: PrimalDual(SAGA()),
-        "the one to try first: one call a round, one number per sample",
+        "one call a round, one number kept per sample: where rounds are cheap",
     ),
     "svr-pd": (
         lambda: PrimalDual(SVRG()),
@@ -67,6 +69,18 @@ CATALOGUE: dict[str, tuple[Callable[[], Method], str]] = {
     "asvr-pd-paper": (
         lambda: PrimalDual(ASVRG(floor=0.0), eta="theory", rho="theory"),
         "the same as printed, with its own steps: the momentum decays and it stalls",
+    ),
+    "lt-saga-pd": (
+        lambda: PrimalDual(SAGA(), local="auto"),
+        "local training, many steps a round: few rounds where a node has few samples",
+    ),
+    "lt-svr-pd-es": (
+        lambda: PrimalDual(SVRG(stop=0.05), local="auto"),
+        "the same by SVRG with early stopping: few rounds where a node has many samples",
+    ),
+    "lt-pd": (
+        lambda: PrimalDual(Full(), local="auto"),
+        "the same with exact gradients: no noise, a pass over the data every step",
     ),
     "sk-pd": (
         lambda: PrimalDual(SEGA()),
@@ -168,8 +182,10 @@ def make(method: Method | str, eta: Any = None, rho: Any = None) -> Method:
     """A method from its name, or the object; eta and rho, where given, override its own. Raises
     MethodError where it is none."""
     if isinstance(method, str):
+        if method == AUTO:
+            raise MethodError("auto chooses a method by the problem: here there is none, name one")
         if method not in CATALOGUE:
-            raise UnknownName("method", method, CATALOGUE)
+            raise UnknownName("method", method, [AUTO, *CATALOGUE])
         method = CATALOGUE[method][0]()
     chosen = require_method(method)
     changes = {k: v for k, v in (("eta", eta), ("rho", rho)) if v is not None}

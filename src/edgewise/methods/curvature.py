@@ -8,13 +8,15 @@ import numpy as np
 from jax import Array
 
 PROBES = 8  # random numbers a node averages with its neighbours, to see how slowly that goes
-HEAD = 4 + PROBES  # whether the body is new, its version and level, what is missing, the probes
+HEAD = 5 + PROBES  # whether the body is new, its version, level and epoch, what is missing, probes
 FIRST_GUESS = 0.4  # of the graph's spectral gap: a random graph's
 SMALLEST_GAP = 1e-4
+EARLY = 1.0  # over the rounds so far: by which the gap looks larger than it is
 NOISE = 1e-5  # below this differences of probes are rounding
-REFRESH = (5, 15, 40)  # rounds in which Hessians are taken anew, then 100, 200, 400, ...
+REFRESH = (5, 10, 20, 35, 60)  # rounds in which Hessians are taken anew, then 100, 200, 400, ...
 REFRESH_FROM = 100
-BALANCE, MOST_CHANGE = 0.25, 4.0  # of the factor, at a refresh
+EVEN = 2.0  # how much further apart neighbours are than they move, where the factor is good
+BALANCE, LEAST_CHANGE, MOST_CHANGE = 0.25, 0.5, 4.0  # of the factor, at a refresh
 SHARED_JITTER = 1e-5  # part of a shared matrix's diagonal: it is rounded to float32
 
 
@@ -27,6 +29,7 @@ class Heard(NamedTuple):
     stale: Array  # (e,) whether the neighbour has another by now
     missing: Array  # (e,) whether the neighbour lacks a matrix
     probes: Array  # (e, PROBES)
+    epoch: Array  # (e,) refreshes that the neighbour knows of
     body: Array  # (e, 1 + n (n + 1) / 2)
 
 
@@ -50,18 +53,20 @@ def unpack(body: Array, n: int, dtype: jnp.dtype) -> Array:
     return body.at[:, at].get(mode="promise_in_bounds").astype(dtype)
 
 
-def tell(new: Array, level: Array, missing: Array, probes: Array, body: Array) -> Array:
+def tell(
+    new: Array, level: Array, missing: Array, epoch: Array, probes: Array, body: Array
+) -> Array:
     """(v, HEAD + body) news."""
-    marks = jnp.stack([new.astype(jnp.float32), body[:, 0], level, missing], 1)
+    marks = jnp.stack([new.astype(jnp.float32), body[:, 0], level, missing, epoch], 1)
     return jnp.concatenate([marks.astype(jnp.float32), probes.astype(jnp.float32), body], 1)
 
 
 def listen(news: Array, last_level: int, dtype: jnp.dtype) -> Heard:
-    marks, probes, body = jnp.split(news, [4, HEAD], axis=1)
-    _, version, level, missing = marks.T
+    marks, probes, body = jnp.split(news, [5, HEAD], axis=1)
+    _, version, level, missing, epoch = marks.T
     came, stale = body[:, 0], body[:, 0] != version
     whole = ~stale & (came > 0) & (level >= last_level)
-    return Heard(version > 0, came, whole, stale, missing > 0, probes.astype(dtype), body)
+    return Heard(version > 0, came, whole, stale, missing > 0, probes.astype(dtype), epoch, body)
 
 
 class Gap(NamedTuple):
@@ -97,7 +102,8 @@ def next_gap(gap: Gap, heard: Array, many: Array, rounds: Array) -> Gap:
     slower = jnp.minimum(ratio ** (2 / jnp.maximum(rounds, 1)), 1)
     fast = double & (rounds == 4) & (change <= NOISE)  # all have met already
     least = jnp.maximum(gap.estimate / 4, SMALLEST_GAP)
-    estimate = jnp.where(seen, jnp.maximum(2 * (1 - slower), least), gap.estimate)
+    early = EARLY / jnp.maximum(rounds, 1)  # faster modes have not died out yet
+    estimate = jnp.where(seen, jnp.maximum(2 * (1 - slower) - early, least), gap.estimate)
     estimate = jnp.where(fast, 1.0, estimate)
     return Gap(probes, jnp.where(double, change, gap.change), estimate)
 
@@ -111,11 +117,11 @@ class Balance(NamedTuple):
     moved: Array  # (v,)
 
 
-def balanced(b: Balance, due: Array) -> Balance:
+def balanced(b: Balance, due: Array, begun: Array) -> Balance:
     """With the gain changed, and the sums begun anew, at the nodes that are due."""
-    told = (b.apart > 0) & (b.moved > 0)
-    ratio = jnp.where(told, b.apart / jnp.where(told, b.moved, 1), 1) ** BALANCE
-    gain = b.gain * jnp.clip(ratio, 1 / MOST_CHANGE, MOST_CHANGE)
+    told = begun & (b.apart > 0) & (b.moved > 0)
+    ratio = jnp.where(told, b.apart / jnp.where(told, b.moved, 1) / EVEN, 1) ** BALANCE
+    gain = b.gain * jnp.clip(ratio, LEAST_CHANGE, MOST_CHANGE)
     none = jnp.zeros_like(gain)
     return Balance(*(jnp.where(due, a, c) for a, c in zip((gain, none, none), b, strict=True)))
 
@@ -126,9 +132,8 @@ def shared(A: Array) -> Array:
     return A + SHARED_JITTER * diagonal * jnp.eye(A.shape[1], dtype=A.dtype)
 
 
-def due_in(rounds: Array) -> Array:
-    """Whether Hessians are taken anew after so many rounds."""
-    early = jnp.isin(rounds, jnp.array(REFRESH))
-    times_over = rounds // REFRESH_FROM
-    power = (times_over > 0) & (times_over & (times_over - 1) == 0)
-    return early | (power & (rounds % REFRESH_FROM == 0))
+def scheduled(rounds: Array) -> Array:
+    """(v,) how many refreshes there are in so many rounds."""
+    early = (rounds[:, None] >= jnp.array(REFRESH)).sum(1)
+    late = jnp.floor(jnp.log2(jnp.maximum(rounds // REFRESH_FROM, 0.5))) + 1
+    return (early + late).astype(jnp.int32)

@@ -19,11 +19,11 @@ from edgewise.methods.curvature import (
     Heard,
     balanced,
     body_size,
-    due_in,
     first_gap,
     listen,
     next_gap,
     pack,
+    scheduled,
     shared,
     tell,
     unpack,
@@ -36,7 +36,7 @@ from edgewise.problem.block import Block, Links, match
 
 LEVELS = 3  # times that Hessians are averaged with neighbours': as good as the network's mean
 EDGE_FACTOR = 1.8  # over the root of the graph's gap: near the best of rings, grids, random graphs
-RELAXATION = 0.6  # part of the new duals in what is sent: 1 is PDMM, which may swap for ever
+RELAXATION = 0.8  # part of the new in what is sent: 1 is PDMM, which may swap for ever
 INNER_TOL, INNER_MOST = 0.01, 1000  # of a step with a penalty
 
 
@@ -56,6 +56,7 @@ class Edges(NamedTuple):
 
 class State(NamedTuple):
     X: Array  # (v, n) models
+    sent: Array  # (v, n) as neighbours are told: averaged over rounds
     loss: Array  # (v,) mean losses there, ridge apart
     H: Array  # (v, n, n) Hessians as last taken, ridge apart
     body: Array  # (v, .) what is told: H averaged with those of neighbours, times the factor
@@ -69,6 +70,7 @@ class State(NamedTuple):
     gap: Gap
     balance: Balance
     rounds: Array  # (v,) steps so far
+    epoch: Array  # (v,) refreshes that it knows of
     renewed: Array  # (v,) whether H has been taken anew since the solver was made
     edges: Edges
     memory: Memory
@@ -77,24 +79,26 @@ class State(NamedTuple):
 @pytree()
 class NewtonPD(MethodDefaults):
     """The paper's primal-dual round (`PrimalDual`) with matrices: node i's Hessian H_i in the place
-    of 1/eta_i, and on each edge a matrix P_ij = P_ji in the place of rho_ij:
+    of 1/eta_i, and on each edge a matrix P_ij = P_ji in the place of rho_ij. With y_i what node i
+    last said of its model,
 
         x_i <- argmin_x <g_i, x> + |x - x_i|^2_{H_i} / 2 + h_i(x)
-                        + sum_j ( |x - x_j|^2_{P_ij} / 2 + <lambda_ji, x> )
-        lambda_ij <- 0.4 lambda_ij + 0.6 ( -lambda_ji + P_ij (x_j - x_i) )
+                        + sum_j ( |x - y_j|^2_{P_ij} / 2 + <lambda_ji, x> )
+        lambda_ij <- 0.2 lambda_ij + 0.8 ( -lambda_ji + P_ij (y_j - x_i) )
+        y_i <- 0.2 y_i + 0.8 x_i                        (x_i new, what was heard of j old)
 
-    (x_i new, x_j and lambda_ji old). g_i is a whole gradient. Nothing is to be tuned, and the units
-    of the columns do not matter.
+    g_i is a whole gradient. Nothing is to be tuned, and the units of the columns do not matter.
 
     The step is damped by halving it until the node's own problem, f_i in the place of its model,
     falls enough. P_ij = (A_i + A_j) / 2 / sqrt(d_i d_j): A_i is a factor times H_i, averaged with
     the neighbours' three times by Metropolis weights, which served as well as the network's mean.
-    Hessians are taken anew in rounds 5, 15, 40, 100, 200, 400, ..., and by a node alone after a
-    step that it had to damp. The factor is 1.8 / sqrt(gap): the gap of the graph is found on the
-    way, by eight numbers that go with every message. At a refresh it grows or shrinks, by at most
-    four times, with the fourth root of how far neighbours are apart against how far they moved.
+    Hessians are taken anew in rounds 5, 10, 20, 35, 60, 100, 200, 400, ... of whoever comes to one
+    first, and by a node alone after a step that it had to damp. The factor is 1.8 / sqrt(gap): the
+    gap of the graph is found on the way, by eight numbers that go with every message. At a refresh
+    it grows or shrinks with the fourth root of how far neighbours are apart against how far they
+    moved (`Balance`).
 
-    x_i and lambda_ij are sent, and what was last heard of them is all that enters, so that it
+    y_i and lambda_ij are sent, and what was last heard of them is all that enters, so that it
     heals. Where it rests, x_i = x_j even if the two ends of an edge have different P_ij:
     (P_ij + P_ji) (x_i - x_j) = 0. So matrices need no agreement, and a lost one costs time alone;
     a node that lacks one says so, and it is sent again.
@@ -153,7 +157,7 @@ class NewtonPD(MethodDefaults):
         duals = jnp.zeros_like(own) if duals is None else duals
         edges = Edges(duals, jnp.zeros((e, n, n), X.dtype), jnp.zeros(e, jnp.float32))
         s = State(
-            *(X, p.mean_losses(X, everyone), H, body, count, zeros, 0 * body[:, 0], zeros),
+            *(X, X, p.mean_losses(X, everyone), H, body, count, zeros, 0 * body[:, 0], zeros),
             *(
                 none[:, None],
                 Solver(zeros, jnp.zeros_like(X)),
@@ -161,11 +165,12 @@ class NewtonPD(MethodDefaults):
                 gap,
                 balance,
                 count,
+                count,
                 everyone,
             ),
             *(edges, Memory(0 * p.counts + p.counts, 0 * p.counts + p.counts, sent_to(p.links, v))),
         )
-        return s, (own, duals, tell(everyone, count, ~everyone, gap.probes, body))
+        return s, (own, duals, tell(everyone, count, ~everyone, count, gap.probes, body))
 
     def told(self, p: Block, H: Array, gap: Gap, balance: Balance) -> Array:
         """(v, n, n) what a node tells of its Hessian, before that is averaged."""
@@ -179,7 +184,8 @@ class NewtonPD(MethodDefaults):
         v, owner = len(s.X), p.links.owner
         theirs, heard_duals, news = inbox
         heard = listen(news, LEVELS, s.X.dtype)
-        s, average, known = self.metric(p, s, heard)
+        alike = ~heard.stale & (heard.version > 0) & (heard.epoch == s.epoch[owner])
+        s, average, known = self.metric(p, s, heard, alike)
         rho = jnp.where(s.edges.versions > 0, p.links.rho, 0)[:, None]
 
         def over_edges(own: Array, u: Array) -> Array:
@@ -198,18 +204,24 @@ class NewtonPD(MethodDefaults):
         push = times(s.A, moved)
         duals = pull - heard_duals - over_edges(push[owner], moved[owner])
         duals = RELAXATION * duals + (1 - RELAXATION) * s.edges.duals
+        sent = RELAXATION * X + (1 - RELAXATION) * s.sent
         duals = jnp.where(known[owner][:, None], duals, s.edges.duals)
 
         rounds = s.rounds + 1
-        due, damp = due_in(rounds), length < 1
+        there = jnp.where(p.links.rho > 0, heard.epoch, 0).astype(jnp.int32)
+        newest = jnp.zeros(v, jnp.int32).at[owner].max(there, mode="drop")
+        epoch = jnp.maximum(jnp.maximum(s.epoch, newest), scheduled(rounds))
+        due, damp = epoch > s.epoch, length < 1
         H = p.hessians(s.H, X, due | damp)
         many = p.links.gather(heard.present[:, None].astype(X.dtype), v)[:, 0]
         gap = next_gap(s.gap, p.links.gather(heard.probes, v), many, rounds)
         apart = s.balance.apart + p.links.gather((between * pull).sum(1)[:, None], v)[:, 0]
         way = s.balance.moved + (moved * times(s.D, moved)).sum(1)
-        balance = balanced(Balance(s.balance.gain, apart, way), due)
+        balance = balanced(Balance(s.balance.gain, apart, way), due, epoch > 1)
 
-        rising = ~due & (s.level < LEVELS)
+        fit = p.links.gather(jnp.where(alike, p.links.mixing, 0)[:, None], v)
+        most = (2 * fit >= p.links.gather(p.links.mixing[:, None], v))[:, 0]
+        rising = ~due & (s.level < LEVELS) & (most | (rounds % 4 == 0))
         fresh = due | rising
         version = s.body[:, 0] + fresh
 
@@ -224,15 +236,16 @@ class NewtonPD(MethodDefaults):
             s.memory.evaluations + tried * p.counts,
             s.memory.bodies + jnp.where(fresh | again, sent_to(p.links, v), 0),
         )
-        level = jnp.where(due, 0, jnp.minimum(s.level + 1, LEVELS))
+        level = jnp.where(due, 0, s.level + rising)
         s = s._replace(
-            X=X, loss=loss, H=H, body=body, level=level, Y=Y, gap=gap, balance=balance,
-            rounds=rounds, renewed=due | damp, edges=s.edges._replace(duals=duals), memory=memory,
+            X=X, sent=sent, loss=loss, H=H, body=body, level=level, Y=Y, gap=gap, balance=balance,
+            rounds=rounds, epoch=epoch, renewed=due | damp, memory=memory,
+            edges=s.edges._replace(duals=duals),
         )  # fmt: skip
         lacking = any_edge(p.links, heard.stale, v)
-        return s, (X[owner], duals, tell(fresh | again, level, lacking, gap.probes, body))
+        return s, (sent[owner], duals, tell(fresh | again, level, lacking, epoch, gap.probes, body))
 
-    def metric(self, p: Block, s: State, heard: Heard) -> tuple[State, Array, Array]:
+    def metric(self, p: Block, s: State, heard: Heard, alike: Array) -> tuple[State, Array, Array]:
         """The state with the matrices that have come, the next average of Hessians, and (v,) whose
         edges have matrices, so that it can move. A matrix counts once it has been averaged: before,
         two nodes with few samples have next to none of some directions between them."""
@@ -250,7 +263,7 @@ class NewtonPD(MethodDefaults):
             matrices = jnp.where(match(adopt, came), came, matrices)
             A = jnp.where(match(settle, own), own, A)
             D = 0.5 * (total[..., None] * A + p.links.gather(rho[:, None, None] * matrices, v))
-            mixing = jnp.where(heard.version > 0, p.links.mixing, 0)
+            mixing = jnp.where(alike, p.links.mixing, 0)
             rest = 1 - p.links.gather(mixing[:, None], v)[..., None]
             average = rest * own + p.links.gather(mixing[:, None, None] * came, v)
             return A, D, matrices, average

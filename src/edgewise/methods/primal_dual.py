@@ -13,7 +13,15 @@ from edgewise.errors import UnknownName
 from edgewise.gradients.contract import Estimator
 from edgewise.methods.contract import Messages, MethodDefaults, Weights, require_estimator
 from edgewise.methods.knowledge import Knowledge
-from edgewise.methods.steps import dual_weights, node_steps
+from edgewise.methods.local_training import (
+    ENOUGH,
+    Training,
+    require_local,
+    steps_by_rule,
+    train,
+    trained_weights,
+)
+from edgewise.methods.steps import dual_weights, node_steps, trained_steps
 from edgewise.problem.block import Block, Links
 
 
@@ -30,7 +38,7 @@ class EdgeState(NamedTuple):
     memory: Any
 
 
-@pytree("form")
+@pytree("form", "local")
 class PrimalDual(MethodDefaults):
     """Rajawat, Kumar: "A Primal-Dual Framework for Decentralized Stochastic Optimization".
 
@@ -47,20 +55,50 @@ class PrimalDual(MethodDefaults):
     x_i <- prox_{gamma h}(gamma (x_i/eta - g_i + sum_j m_ji)), m_ij <- 2 rho_ij x_i - m_ji; what
     was last heard is the dual state, so it heals by itself.
 
+    local=tau is local training: the edge form, with tau of those steps between two messages while
+    the inbox is held fixed; tau = 1 is the edge form, tau without end PDMM. "auto" has each node
+    find tau_i and stop when it has settled: docs/methods/local-training.md has its rules. No
+    momentum, no stream.
+
     Not for directed graphs; and where one machine can hold all data, don't decentralise.
     """
-
-    compiled_as = "primal-dual"
 
     gradient: Estimator
     eta: Any = "auto"
     rho: Any = "auto"
     form: str = "node"
+    local: int | str | None = None
+    steps: Any = None  # (v,) tau_i, found from `local`
+    enough: Any = None  # (v,) when a node has trained enough, found from `local`
 
     def __post_init__(self) -> None:
         if self.form not in ("node", "edge"):
             raise UnknownName("form", self.form, ["node", "edge"])
-        require_estimator(self, self.gradient, accelerated=True)
+        require_estimator(self, self.gradient, accelerated=self.local is None)
+        if self.local is not None:
+            require_local(self.local)
+            object.__setattr__(self, "form", "edge")
+
+    @property
+    def compiled_as(self) -> str:
+        return "primal-dual" if self.local is None else "local-training"
+
+    @property
+    def times(self) -> int:
+        """Gradient steps a round; by rule that is known once prepared."""
+        return self.local if isinstance(self.local, int) else 1
+
+    @property
+    def random_draws(self) -> int:
+        return self.times * int(self.gradient.random_draws)
+
+    @property
+    def samples(self) -> int | None:
+        return None if self.gradient.samples is None else self.times * self.gradient.samples
+
+    @property
+    def streams(self) -> bool:
+        return self.local is None and self.gradient.streams  # a stream brings one batch a round
 
     heals = property(lambda self: self.form == "edge")
     takes_penalty = True
@@ -79,10 +117,16 @@ class PrimalDual(MethodDefaults):
 
     def prepare(self, k: Knowledge) -> tuple["PrimalDual", Weights]:
         tuned = self.gradient.tuned(k.curvatures)
-        eta = node_steps(self.eta, tuned, k)
-        rho = dual_weights(self.rho, eta, k)
+        eta = (node_steps if self.local is None else trained_steps)(self.eta, tuned, k)
         own = jax.tree.map(lambda a: a[k.own] if np.ndim(a) else a, tuned)
-        return replace(self, gradient=own, eta=eta[k.own, None], rho=None), {"rho": rho}
+        ready = replace(self, gradient=own, eta=eta[k.own, None], rho=None)
+        if self.local is None:
+            return ready, {"rho": dual_weights(self.rho, eta, k)}
+        tau = steps_by_rule(self.local, tuned, k)
+        own_tau = tau[k.own]
+        enough = np.full(len(k.own), ENOUGH if self.local == "auto" else 0.0)
+        ready = replace(ready, local=int(own_tau.max()), steps=own_tau, enough=enough)
+        return ready, {"rho": trained_weights(self.rho, eta, tau, k)}
 
     def init(self, p: Block, X: Array, duals: Array | None) -> tuple[Any, Messages]:
         """duals: (v, n) sums over a node's edges, or None: zero. The edge form takes (e, n)."""
@@ -95,6 +139,8 @@ class PrimalDual(MethodDefaults):
         return EdgeState(X, memory), (sent if duals is None else sent - duals,)
 
     def step(self, p: Block, s: Any, inbox: Messages, random_bits: Array) -> tuple[Any, Messages]:
+        if self.times > 1:
+            return self.train(p, s, inbox[0], random_bits)
         degree = p.links.total
         gamma = 1 / (1 / self.eta + degree)
         G, memory = self.gradient(p, s.X, s.memory, random_bits)
@@ -106,6 +152,16 @@ class PrimalDual(MethodDefaults):
             return NodeState(X, S, R, jnp.minimum(2 * s.gain, 2), memory), (X,)
         heard = inbox[0]
         X = p.penalty.prox(gamma * (s.X / self.eta - G + p.links.gather(heard, len(s.X))), gamma)
+        return EdgeState(X, memory), (2 * p.links.rho[:, None] * X[p.links.owner] - heard,)
+
+    def train(
+        self, p: Block, s: EdgeState, heard: Array, random_bits: Array
+    ) -> tuple[EdgeState, Messages]:
+        """Several steps of the edge form, with what was heard held fixed."""
+        times = Training(self.eta, self.steps, self.enough)
+        U = p.links.gather(heard, len(s.X))
+        bits = random_bits.reshape(len(s.X), self.times, -1)
+        X, memory = train(self.gradient, p, s.X, s.memory, U, times, bits)
         return EdgeState(X, memory), (2 * p.links.rho[:, None] * X[p.links.owner] - heard,)
 
     def answer(self, s: Any) -> Array:

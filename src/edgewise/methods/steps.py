@@ -39,6 +39,13 @@ def by_rule(eta: str, gradient: Estimator, nodes: Curvatures) -> np.ndarray:
     return np.asarray(rule(nodes), np.float64)
 
 
+def trained_steps(eta: Any, gradient: Estimator, k: Knowledge) -> np.ndarray:
+    """(k,) as `node_steps`, for several steps between two messages."""
+    if isinstance(eta, str) and eta == "auto":
+        return np.asarray(gradient.local_step(k.curvatures), np.float64)
+    return node_steps(eta, gradient, k)
+
+
 def dual_weights(rho: Any, eta: np.ndarray, k: Knowledge) -> np.ndarray:
     """(m,) rho_ij: "auto", from the ends' steps eta (k,) and degrees, "theory" (the lemmas hold for
     any constant; G_rho is least at 1), one number, or one per edge."""

@@ -61,6 +61,10 @@ def argmin_weights(rho: Any, factor: float, k: Knowledge) -> np.ndarray:
     """(m,) as `dual_weights`, but "auto" is factor sqrt(s_i s_j / (d_i d_j)), s_i = sqrt(mu_i L_i):
     with d edges of a kind they add factor s_i to a node's curvature. The two ends of an edge can
     work it out by themselves. mu_i is the ridge, at least a hundredth of L_i."""
+    return dual_weights(rho, KAPPA / (factor * local_curvature(k)), k)
+
+
+def local_curvature(k: Knowledge) -> np.ndarray:
+    """(k,) s_i = sqrt(mu_i L_i), mu_i the ridge, at least a hundredth of L_i."""
     L = k.curvatures.mean
-    mu = np.maximum(k.curvatures.ridge, ASSUMED_RATIO * L)
-    return dual_weights(rho, KAPPA / (factor * np.sqrt(mu * L)), k)
+    return np.asarray(np.sqrt(np.maximum(k.curvatures.ridge, ASSUMED_RATIO * L) * L))

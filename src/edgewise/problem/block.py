@@ -65,7 +65,7 @@ class Pick(NamedTuple):
 
     at: Array  # (v, b) global sample; beyond a node's own size the first pick again
     share: Array  # (v, b) 1 / batch, zero beyond a node's own size
-    batch: Array  # (v,) min(b, K_i)
+    batch: Array  # (v,) min(b, K_i); zero at nodes that are not active
     rows: Any  # their features
 
 
@@ -80,6 +80,7 @@ class Block(NamedTuple):
     penalty: StackedPenalties
     mask: Any  # (n,) one where ridge applies, or None: everywhere
     links: Any  # Links, or None where nobody speaks
+    active: Any = None  # (v,) nodes that ask for gradients, the others for nothing; None: all do
 
     # --- sampled gradients -----------------------------------------------------------------------
 
@@ -88,6 +89,8 @@ class Block(NamedTuple):
         local, size = choose(random_bits, self.counts)
         live = jnp.arange(random_bits.shape[1]) < size[:, None]
         share = (live / size[:, None]).astype(self.labels.dtype)
+        if self.active is not None:
+            share, size = jnp.where(self.active[:, None], share, 0), jnp.where(self.active, size, 0)
         at = self.first[:, None] + local.astype(self.first.dtype)
         return Pick(at, share, size, self.rows.take(at))
 
@@ -131,7 +134,8 @@ class Block(NamedTuple):
 
     def full(self, X: Array) -> Array:
         """(v, n) gradients of the nodes' mean losses, ridge apart."""
-        return self.refresh(None, jnp.zeros_like(X), X, jnp.ones(X.shape[0], bool))[1]
+        due = jnp.ones(X.shape[0], bool) if self.active is None else self.active
+        return self.refresh(None, jnp.zeros_like(X), X, due)[1]
 
     def hessians(self, H: Array, X: Array, due: Array) -> Array:
         """(v, n, n) Hessians of the nodes' mean losses of margins, ridge apart, at X at the nodes

@@ -9,7 +9,7 @@ import numpy as np
 from edgewise.centralised.reference import Reference
 from edgewise.errors import GraphError, MethodError, ProblemError, whole_number
 from edgewise.graph.graph import Graph
-from edgewise.methods.catalogue import make
+from edgewise.methods.auto import choose
 from edgewise.problem.problem import Problem
 
 
@@ -36,7 +36,7 @@ def check(
             "split the data over as many nodes as the graph has"
         )
     graph.require_connected()
-    chosen = make(method)
+    chosen = choose(method, problem, graph).method
     if problem.penalised and not chosen.takes_penalty:
         name = type(chosen).__name__
         raise MethodError(
@@ -44,7 +44,7 @@ def check(
         )
     for name, value, least in (
         ("rounds", rounds, 1),
-        ("record_every", record_every, 1),
+        ("record_every", 1 if record_every is None else record_every, 1),
         ("seed", seed, 0),
     ):
         whole_number(name, value, least, MethodError)

@@ -25,6 +25,7 @@ class Result:
     method: Method = field(repr=False)  # with the steps that were used
     apart: np.ndarray = field(repr=False)  # (T, V) distance of each node from the mean, by row
     graph: Graph = field(repr=False)
+    method_note: str = ""  # which method "auto" came to, and why; nothing where one was named
 
     def plot(self, path: str | Path | None = None) -> Any:
         """The nodes on their graph, and how they came to agree; saved where `path` says."""

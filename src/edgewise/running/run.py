@@ -40,8 +40,10 @@ class Run(Trajectory[Executor]):
         X0: Any = None,
         duals: Any = None,
         faults: Faults | None = None,
+        method_note: str = "",
     ) -> None:
         self.problem, self.graph, self.faults = problem, graph, faults
+        self.method_note = method_note
         executor, self.communicator = engine
         super().__init__(executor)
         self.method, self.dtype = executor.method, executor.dtype
@@ -194,6 +196,7 @@ class Run(Trajectory[Executor]):
             dict(zip(COLUMNS, np.array(self.rows).T, strict=True)),
             {
                 "method": describe(self.method),
+                "method_note": self.method_note,
                 "nodes": self.problem.nodes,
                 "size": self.problem.size,
             },
@@ -213,4 +216,5 @@ class Run(Trajectory[Executor]):
         if reason == "diverged" and self.is_root:
             warnings.warn(how, DivergenceWarning, stacklevel=4)
         done, apart = bool(residual <= goal), np.array(self.apart)
-        return Result(x, X, trace, done, how, duals, self.method, apart, self.graph)
+        known = self.method, apart, self.graph, self.method_note
+        return Result(x, X, trace, done, how, duals, *known)

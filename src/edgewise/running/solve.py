@@ -1,5 +1,6 @@
 """The one call: a problem, a graph, a method, and how it went."""
 
+import logging
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
@@ -14,7 +15,7 @@ from edgewise.engines.faults import Faults, under_faults
 from edgewise.engines.mpi import MPI
 from edgewise.errors import MethodError
 from edgewise.graph.graph import Graph
-from edgewise.methods.catalogue import make
+from edgewise.methods.auto import choose
 from edgewise.methods.contract import Method
 from edgewise.problem.problem import Problem
 from edgewise.running import checkpoint as saved
@@ -24,16 +25,20 @@ from edgewise.running.progress import Progress
 from edgewise.running.result import Result
 from edgewise.running.run import Run
 
+log = logging.getLogger("edgewise")
+
+FEW = 10  # samples a round that are no work to speak of
+
 
 def solve(
     problem: Problem,
     graph: Graph,
-    method: Method | str = "saga-pd",
+    method: Method | str = "auto",
     rounds: int = 5000,
     seed: int = 0,
     eta: Any = None,
     rho: Any = None,
-    record_every: int = 50,
+    record_every: int | None = None,
     tol: float | None = None,
     checkpoint: str | Path | None = None,
     *,
@@ -50,12 +55,14 @@ def solve(
 ) -> Result:
     """Fit the problem over the graph and say how it went.
 
-    method         a name from `edgewise.list_methods()`, or an object such as
+    method         "auto": what fits the problem, which `result.method_note` names with the
+                   reason; a name from `edgewise.list_methods()`; or an object such as
                    `PrimalDual(SAGA(batch=4), form="edge")`
     rounds         communication rounds, at most
     seed           the same seed gives the same run, on every engine
     eta, rho       "auto" (the default), "theory", one number, or one per node (eta), edge (rho)
-    record_every   rounds between two rows of the trace
+    record_every   rounds between two rows of the trace; default 5 where a round takes Hessians,
+                   10 where it takes whole gradients, 50 where it takes those of a few samples
     tol            stop when the trace's `residual` falls to it
     oracle_budget  stop when the mean number of oracle calls per node reaches it
     checkpoint     a file to write the run's state to, and to go on from if it is there
@@ -77,33 +84,44 @@ def solve(
     >>> X, y = edgewise.data.dataset("wine")
     >>> shards = edgewise.split((X - X.mean(0)) / X.std(0), y == 1, nodes=6)
     >>> problem = edgewise.Problem(shards, edgewise.Logistic(ridge=0.1))
-    >>> result = solve(problem, edgewise.Graph.ring(6), "svr-pd-es", rounds=2000, tol=1e-6)
+    >>> result = solve(problem, edgewise.Graph.ring(6), tol=1e-6)
     >>> result.converged, result.X.shape
     (True, (6, 13))
+    >>> result.method_note
+    'auto: newton-pd, because 13 unknowns fit a 13 x 13 matrix per node'
     """
     if engine is not None and not isinstance(engine, MPI):
         raise MethodError(f"engine={engine!r}: give edgewise.MPI(), or None")
     with nullcontext() if engine is None else engine.together():
         check(problem, graph, method, rounds, record_every, seed, tol, oracle_budget, reference)
-        chosen = make(method, eta, rho)
+        chosen, name, note = choose(method, problem, graph, eta, rho)
         if faults is not None:
             chosen = under_faults(chosen, faults, problem, graph)
         if reference is None:
             reference = engine is None
         kind, is_root = precision(dtype), engine is None or engine.rank == 0
+        if note and is_root:
+            log.info(note)
         if checkpoint is not None and is_root:
             saved.require_writable(checkpoint)
         with (
             jax.enable_x64(True),
-            Progress(rounds, str(method), progress if is_root else False) as bar,
+            Progress(rounds, name, progress if is_root else False) as bar,
             deferred_interrupt() as stop,
             make_engine(problem, graph, chosen, int(seed), kind, faults, devices, engine) as made,
         ):
-            run = Run(problem, graph, made, X0, duals, faults)
+            run = Run(problem, graph, made, X0, duals, faults, note)
             run.set_target(solve_reference(problem) if reference is True else reference or None)
-            return run.to_end(
-                rounds, record_every, tol, oracle_budget, checkpoint, bar, stop, callback
-            )
+            every = rows_apart(run.method) if record_every is None else record_every
+            return run.to_end(rounds, every, tol, oracle_budget, checkpoint, bar, stop, callback)
+
+
+def rows_apart(method: Method) -> int:
+    """A look costs a pass over the data: the more a round does, the fewer there are, and the less
+    a look counts. Of a method that is prepared, which knows its steps a round."""
+    if method.second_order:
+        return 5
+    return 50 if method.samples is not None and method.samples < FEW else 10
 
 
 solve_reference = reference

@@ -23,7 +23,7 @@ from edgewise.errors import (
 )
 from edgewise.graph.graph import Graph
 from edgewise.methods.contract import Method
-from edgewise.problem.losses import Huber, Squared
+from edgewise.problem.losses import Huber, Multinomial, Squared
 from edgewise.running.result import Result
 from edgewise.running.solve import solve
 from edgewise.sklearn.feature_scaling import FeatureScaling
@@ -34,8 +34,7 @@ from edgewise.sklearn.solver_problem import (
     sample_gradient,
 )
 
-METHOD, MAX_ITER, TOL = "pdmm", 20_000, 1e-10
-RECORD_EVERY = 50
+METHOD, MAX_ITER, TOL = "auto", 20_000, 1e-10
 GRAPHS = {
     "ring": Graph.ring,
     "path": Graph.path,
@@ -50,7 +49,8 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
     n_nodes        how many nodes the samples are dealt out to, at most one a sample
     graph          "ring", "path", "star", "complete", "random" (twice as many edges as nodes), or
                    an `edgewise.Graph`, whose nodes then count
-    method         a name from `edgewise.list_methods()`, or an object
+    method         "auto": what fits the data, which `method_note_` names with the reason; a name
+                   from `edgewise.list_methods()`, or an object
     max_iter       communication rounds, at most
     tol            stop when the optimality residual is this small beside a sample's gradient at
                    the model zero
@@ -177,7 +177,6 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
                 graph,
                 self.method,
                 rounds=self.max_iter,
-                record_every=min(RECORD_EVERY, self.max_iter),
                 tol=self.tol * problem.nodes * sample_gradient(problem),
                 seed=seed,
                 reference=False,
@@ -197,7 +196,7 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
 
     def _take(self, problem: SharedProblem, result: Result) -> None:
         self._models, self._duals = result.X, result.duals
-        self.trace_ = result.trace
+        self.trace_, self.method_note_ = result.trace, result.method_note
         self.n_iter_ = max(1, int(result.trace["rounds"][-1]))
         W, bias = self._split(problem, result.X)
         self.node_coef_, self.node_intercept_ = W, bias
@@ -215,6 +214,8 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
             return W[:, 0], bias[:, 0]  # a custom loss with a model of its own
         W, bias = self._scaling.plain(W, bias)
         bias = bias if free else np.zeros_like(bias)
+        if isinstance(problem.loss, Multinomial):  # the same to all classes changes nothing
+            bias = bias - bias.mean(-1, keepdims=True)
         return (W[:, 0], bias[:, 0]) if C == 1 else (W, bias)
 
     # --- parameters ------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from edgewise.centralised.reference import reference as solve_reference
 from edgewise.engines.simulator import describe
 from edgewise.errors import MethodError, UnknownName, whole_number
 from edgewise.graph.graph import Graph
-from edgewise.methods.catalogue import make
+from edgewise.methods.auto import choose
 from edgewise.methods.contract import Method
 from edgewise.methods.knowledge import whole_network
 from edgewise.problem.problem import Problem
@@ -109,7 +109,8 @@ def compare(
 ) -> Comparison:
     """Run all methods and say what each accuracy cost them.
 
-    methods     names from `edgewise.list_methods()` or objects; as a dict to name them yourself
+    methods     names from `edgewise.list_methods()`, "auto" or objects; as a dict to name them
+                yourself
     budget      what each run may spend, in tuning and after
     per         its unit: "oracle_calls" (mean per node), "bytes_sent" or "rounds"
     tune        find every method's steps by `edgewise.tune` first, with that budget and seed 0;
@@ -146,7 +147,7 @@ def compare(
         for at, (label, method) in enumerate(named.items()):
             if label in refused or stop.is_set():
                 continue
-            chosen = make(method)
+            chosen = choose(method, problem, graph).method
             bar.title = label
             tell = bar.portion(at / len(named), 1 / len(named))
             if tune:
@@ -169,7 +170,7 @@ def refusal(problem: Problem, graph: Graph, method: Method | str) -> str:
     """Why the method cannot take the problem; nothing if it can."""
     try:
         check(problem, graph, method, 1, 1, 0, None, None, True)
-        make(method).prepare(whole_network(problem, graph))
+        choose(method, problem, graph).method.prepare(whole_network(problem, graph))
     except MethodError as reason:
         return str(reason)
     return ""

@@ -14,7 +14,7 @@ from edgewise.centralised.reference import Reference
 from edgewise.centralised.reference import reference as solve_reference
 from edgewise.errors import DivergenceWarning, MethodError
 from edgewise.graph.graph import Graph
-from edgewise.methods.catalogue import make
+from edgewise.methods.auto import choose
 from edgewise.methods.contract import Method
 from edgewise.methods.knowledge import whole_network
 from edgewise.problem.problem import Problem
@@ -60,7 +60,7 @@ class Tuning:
 def tune(
     problem: Problem,
     graph: Graph,
-    method: Method | str = "saga-pd",
+    method: Method | str = "auto",
     budget: float | None = None,
     per: str = "oracle_calls",
     *,
@@ -80,7 +80,7 @@ def tune(
     there, the nearest to the optimum when the budget is spent. A best cell at the edge of the grid
     moves the grid there, twice at most. It is the same rule for every method.
 
-    method     a name from `edgewise.list_methods()` or an object
+    method     a name from `edgewise.list_methods()` or an object; "auto" takes one that has steps
     budget     what a cell may spend; default 30 passes over the data
     per        the budget's unit: "oracle_calls" (mean per node), "bytes_sent" or "rounds"
     target     the Bregman divergence to reach, as a part of what it is at the start
@@ -96,11 +96,10 @@ def tune(
     >>> result = edgewise.solve(problem, Graph.ring(4), tuning.method, rounds=200)
     """
     check(problem, graph, method, 1, 1, seed, target, None, reference or True)
-    chosen = make(method)
+    chosen, name, _ = choose(method, problem, graph, tunable=True)
     if problem.stream is not None:
         raise MethodError("tune needs a finite set of samples, this problem has a stream")
     budget = check_budget(PASSES * problem.counts.mean() if budget is None else budget, per)
-    name = method if isinstance(method, str) else type(chosen).__name__
     kind = precision(dtype)
     multiples = checked_factors(factors)
     star = solve_reference(problem) if reference is None else reference

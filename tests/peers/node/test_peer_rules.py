@@ -12,6 +12,7 @@ pytest.importorskip("grpc", reason="peers need grpcio: pip install 'edgewise[pee
 
 from uneven import problem_of
 
+from edgewise.peers.config.peer_config import Fit
 from edgewise.peers.node import termination
 from edgewise.peers.node.checkpoint import fingerprint_of
 from edgewise.peers.node.handshake import ends_of_edge, settle_edge
@@ -151,7 +152,10 @@ def owner(problem, strict=False, penalty=(), neighbours=(2,)):
     config = SimpleNamespace(agreed=dict, penalty=penalty)
     links = {id: link(id) for id in neighbours}
     own = facts_of(problem, len(neighbours))
-    return SimpleNamespace(problem=problem, config=config, links=links, facts=own, strict=strict)
+    fit = Fit("pd")
+    return SimpleNamespace(
+        problem=problem, config=config, settled_fit=fit, links=links, facts=own, strict=strict
+    )
 
 
 def test_a_checkpoint_is_of_these_data_and_this_penalty():
@@ -181,6 +185,10 @@ def test_neighbours_may_change_in_tolerant_mode_alone():
     [
         ({}, None),
         ({"seed": 2}, "peer 2 has seed = 2, this peer 1: make them the same"),
+        (
+            {"method": "saga-pd"},
+            "peer 2 has method = 'saga-pd', this peer 'pd': make them the same",
+        ),
         ({"seed": None}, "peer 2 has seed = None, this peer 1: make them the same"),
         ({"of\nlater": 1}, r"peer 2 has 'of\nlater' = 1, this peer None: make them the same"),
         (
@@ -192,13 +200,15 @@ def test_neighbours_may_change_in_tolerant_mode_alone():
 def test_what_differs_is_named_whoever_has_it(change, named):
     facts = NodeFacts(2, 10, 1.0, 0.5)
     own = SimpleNamespace(
-        config=SimpleNamespace(agreed=lambda: {"seed": 1}, id=1),
+        config=SimpleNamespace(agreed=lambda: {"seed": 1, "method": "auto"}, id=1),
+        settled_fit=Fit("pd"),  # what auto came to, which is compared
         problem=SimpleNamespace(size=3, classes=None),
         facts=facts,
         strict=False,
     )
     said = {
-        "agreed": {"protocol": VERSION, "seed": 1, "unknowns": 3} | change,
+        "agreed": {"protocol": VERSION, "seed": 1, "method": "pd", "set": [], "unknowns": 3}
+        | change,
         "facts": list(facts),
         "edge": None,
     }

@@ -47,7 +47,7 @@ def test_a_peers_trace_is_loaded_as_any(path):
 
 
 def test_a_saved_trace_of_a_run_has_the_same_columns(tmp_path, path):
-    result = ew.solve(*small(), rounds=20, record_every=10)
+    result = ew.solve(*small(), "saga-pd", rounds=20, record_every=10)
     for name in ("trace.csv", "trace.npz"):
         loaded = ew.Trace.load(result.trace.save(tmp_path / name))
         for column in COLUMNS:

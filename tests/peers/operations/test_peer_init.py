@@ -47,7 +47,7 @@ def test_init_writes_what_every_peer_needs():
             assert n.address == peer(n.id).listen
             back = next(b for b in peer(n.id).neighbours if b.id == i)
             assert n.dial == (i < n.id) != back.dial
-        assert config.fit == Fit(set=("batch=8",))
+        assert config.fit == Fit()
         row = told["peers"][i]
         names = [f"peer{i}.toml", f"peer{i}.pem", f"peer{i}.key", "authority.pem"]
         assert (row["address"], row["files"]) == (config.listen, names)
@@ -97,6 +97,7 @@ def test_what_does_not_go_together(words, why):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
+        (["--method", "auto"], ()),  # it is settled when the data are there
         (["--method", "saga-pd"], ("batch=8",)),
         (["--method", "svr-pd", "--set", "first=5"], ("first=5", "batch=8")),
         (["--method", "saga-pd", "--set", "batch=1"], ("batch=1",)),
@@ -147,13 +148,14 @@ def test_only_neighbours_of_leaves_learn_gradients():
     ("words", "message"),
     [
         (["--nodes", "3", "--method", "saga"], "unknown method 'saga'"),
+        (["--nodes", "3", "--set", "batch=2"], "that auto is yet to choose: name one"),
         (
             ["--nodes", "3", "--method", "pmgt-saga", "--mode", "strict"],
             "eigenvalue of the whole network",
         ),
         (["--nodes", "3", "--method", "nids", "--mode", "strict"], "eta 'auto' is the smallest"),
         (["--nodes", "3", "--method", "nids", "--eta", "0.1"], "never forgets"),
-        (["--nodes", "3", "--set", "depth=3"], "sets nothing that saga-pd has"),
+        (["--nodes", "3", "--method", "saga-pd", "--set", "depth=3"], "sets nothing that saga-pd"),
         (["--nodes", "3", "--loss", "lost"], "unknown loss"),
         (["--nodes", "3", "--penalty", "l3:1"], "unknown penalty"),
         (["--nodes", "3", "--penalty", "3=l1:1"], "are no nodes"),

@@ -19,7 +19,7 @@ from edgewise.peers.config.peer_config import Fit
 from edgewise.running.trace import COLUMNS
 
 pytestmark = pytest.mark.filterwarnings("ignore:peer . has one neighbour")
-FIT = Fit(ridge=1e-3, rounds=120, mode="strict", classes=(-1.0, 1.0))
+FIT = Fit("saga-pd", ridge=1e-3, rounds=120, mode="strict", classes=(-1.0, 1.0))
 
 
 @pytest.fixture
@@ -63,7 +63,8 @@ def test_one_from_python_and_one_from_the_command_line(tmp_path, problem, call):
     assert result.rounds == 120
     assert result.message.startswith("finished after 120 rounds")
     assert isinstance(result.trace, ew.Trace)
-    assert result.trace.meta == {"method": "saga-pd", "peer": 0, "size": problem.size}
+    told = {"method": "saga-pd", "method_note": ""}
+    assert result.trace.meta == {**told, "peer": 0, "size": problem.size}
     assert list(result.trace["rounds"]) == list(range(10, 121, 10))
     assert result.residual == result.trace["residual"][-1]
     kept = ew.Trace.load(peers.configs[0].out / "trace.csv")

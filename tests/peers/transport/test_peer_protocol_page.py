@@ -93,6 +93,7 @@ def test_greetings_have_the_keys_of_the_page():
     agreed = {"mesh": "m", **{f.name: 0 for f in fields(Fit)}}
     peer = SimpleNamespace(
         config=SimpleNamespace(agreed=lambda: agreed),
+        settled_fit=Fit(),
         problem=SimpleNamespace(size=3, classes=[0, 1]),
         facts=facts,
         incarnation="x",

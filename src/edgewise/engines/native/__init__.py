@@ -13,11 +13,12 @@ from typing import Any
 
 import jax
 import numpy as np
+import scipy.sparse as sp
 
 from edgewise.backend.declared import declared
 from edgewise.engines.native.fallback import plain_rounds_run
-from edgewise.engines.native.formulas import ESTIMATORS, LOSSES
-from edgewise.engines.native.soft_threshold import thresholds_softly
+from edgewise.engines.native.formulas import ESTIMATORS, LOCAL_ESTIMATORS, LOSSES
+from edgewise.engines.native.soft_threshold import shrinks_alone, thresholds_softly
 from edgewise.engines.simulator import Simulator
 from edgewise.graph.graph import Graph
 
@@ -32,14 +33,15 @@ def simulator(problem: Any, graph: Graph, method: Any, seed: int, dtype: Any) ->
         from edgewise.engines.native.gpu import GpuSimulator
 
         return GpuSimulator(problem, graph, method, seed, dtype)
-    if not fits(problem, method):
-        return Simulator(problem, graph, method, seed, dtype)
+    kind: type[Simulator] = Simulator
     try:
-        from edgewise.engines.native.rounds import NativeSimulator
+        if fits(problem, method):
+            from edgewise.engines.native.rounds import NativeSimulator as kind
+        elif fits_local(problem, method):
+            from edgewise.engines.native.local_rounds import LocalSimulator as kind
     except Exception as error:
         plain_rounds_run(error)
-        return Simulator(problem, graph, method, seed, dtype)
-    return NativeSimulator(problem, graph, method, seed, dtype)
+    return kind(problem, graph, method, seed, dtype)
 
 
 def fits_gpu(problem: Any) -> bool:
@@ -73,11 +75,39 @@ def fits(problem: Any, method: Any) -> bool:
         and problem.nodes <= MOST_NODES
         and declared(method) == "primal-dual"
         and declared(method.gradient) in ESTIMATORS
-        and declared(problem.loss) in LOSSES
         and not problem.intercept
         and thresholds_softly(problem)
         and isinstance(rows, np.ndarray)
         and rows.dtype in (np.float32, np.float64)
+        and numba_runs(problem)
+    )
+
+
+def fits_local(problem: Any, method: Any) -> bool:
+    """Whether compiled local training can run this, here: one sample a step, and of sparse rows
+    only what lets other coordinates than the sample's catch up later."""
+    rows: Any = getattr(problem.shards, "X", None)
+    return bool(
+        problem.size >= LEAST_COLUMNS
+        and declared(method) == "local-training"
+        and method.local != 1
+        and declared(method.gradient) in LOCAL_ESTIMATORS
+        and method.gradient.batch == 1
+        and thresholds_softly(problem)
+        and (
+            (isinstance(rows, np.ndarray) and not problem.intercept)
+            or (
+                sp.issparse(rows) and declared(method.gradient) == "saga" and shrinks_alone(problem)
+            )
+        )
+        and getattr(rows, "dtype", None) in (np.float32, np.float64)
+        and numba_runs(problem)
+    )
+
+
+def numba_runs(problem: Any) -> bool:
+    return bool(
+        declared(problem.loss) in LOSSES
         and problem.stream is None
         and jax.default_backend() == "cpu"
         and os.environ.get("EDGEWISE_NATIVE", "1") != "0"

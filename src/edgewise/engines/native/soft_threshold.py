@@ -24,6 +24,13 @@ def thresholds_softly(problem: Any) -> bool:
     return len(kinds) == 1 and kinds <= WEIGHTS.keys()
 
 
+def shrinks_alone(problem: Any) -> bool:
+    """Whether there is no threshold, nor an intercept that is left out of a penalty."""
+    penalties = problem.penalty if isinstance(problem.penalty, list | tuple) else [problem.penalty]
+    kinds = {declared(h) for h in penalties}
+    return kinds == {"none"} or (kinds == {"squared-l2"} and not problem.intercept)
+
+
 def threshold_and_shrink(h: Any, gamma: Array) -> tuple[Array, Array]:
     """(v, 1) each, of prox(y) = shrink (y - clip(y, -threshold, threshold))."""
     weights = WEIGHTS[declared(h)](h)

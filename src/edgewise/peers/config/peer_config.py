@@ -34,7 +34,7 @@ class Neighbour:
 class Fit:
     """What all peers must agree on."""
 
-    method: str = "saga-pd"
+    method: str = "auto"
     set: tuple[str, ...] = ()
     loss: str = "logistic"
     ridge: float = 0.0

@@ -14,7 +14,8 @@ MAX_SHOWN = 200  # letters
 
 def agreed(peer: PeerState) -> dict[str, Any]:
     """What must be the same at all peers."""
-    fit = {"protocol": VERSION, **peer.config.agreed(), "unknowns": peer.problem.size}
+    chosen = {"method": peer.settled_fit.method, "set": list(peer.settled_fit.set)}
+    fit = {"protocol": VERSION, **peer.config.agreed(), **chosen, "unknowns": peer.problem.size}
     if peer.problem.classes is not None:
         fit["classes"] = np.asarray(peer.problem.classes).tolist()
     return fit

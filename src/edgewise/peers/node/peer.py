@@ -214,4 +214,5 @@ class Peer(PeerState):
             with replacing(self.config.out / "model.npz") as file:
                 np.savez(file, x=x, round=self.round)
         message = f"{how} after {self.round} rounds, residual {self.residual:.2e}"
-        return PeerResult(x, self.round, self.residual, message, self.trace.table())
+        known = x, self.round, self.residual, message, self.trace.table()
+        return PeerResult(*known, self.method_note)

@@ -21,3 +21,4 @@ class PeerResult:
     residual: float
     message: str
     trace: Trace = field(repr=False)
+    method_note: str = ""  # which method "auto" came to, and why; nothing where one was named

@@ -13,7 +13,7 @@ import numpy as np
 from edgewise.methods.contract import Method
 from edgewise.peers.config.peer_config import Fit, PeerConfig, load
 from edgewise.peers.node.stepper import Stepper, facts_of
-from edgewise.peers.node.supported_methods import method_of
+from edgewise.peers.node.supported_methods import method_of, settled
 from edgewise.peers.node.trace_writer import TraceWriter
 from edgewise.peers.transport.connections import Connections
 from edgewise.peers.transport.edge_facts import EdgeFacts, NodeFacts
@@ -43,8 +43,11 @@ class PeerState:
 
     def prepare(self, problem: Any) -> None:
         """Everything but the streams, as at the start of a fit."""
-        config, fit = self.config, self.config.fit
-        self.problem = problem
+        config = self.config
+        fit, self.method_note = settled(config.fit, problem)
+        self.settled_fit, self.problem = fit, problem  # its method has a name, auto or not
+        if self.method_note:
+            log.info(self.method_note)
         self.method = method_of(fit, bool(config.penalty))
         self.format = message_format(self.method.healing(), problem.size, fit)
         self.wakeup = Wakeup()
@@ -59,7 +62,8 @@ class PeerState:
         self.state, self.begun = "waiting", False
         self.count_neighbours()
         config.out.mkdir(parents=True, exist_ok=True)
-        about = {"method": fit.method, "peer": config.id, "size": problem.size}
+        chosen = {"method": fit.method, "method_note": self.method_note}
+        about = {**chosen, "peer": config.id, "size": problem.size}
         self.trace = TraceWriter(config.out / "trace.csv", about)
 
     def new_link(self, other: int) -> Link:

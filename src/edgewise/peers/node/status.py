@@ -12,6 +12,8 @@ def write_status(peer: PeerState) -> None:
     status = {
         "peer": peer.config.id,
         "state": peer.state,
+        "method": peer.settled_fit.method,
+        "method_note": peer.method_note,
         "pid": os.getpid(),
         "time": time.time(),
         "refused": peer.connections.refused,

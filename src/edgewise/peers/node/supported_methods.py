@@ -1,13 +1,17 @@
 """Which methods peers can run with what they and their neighbours know."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from edgewise import spec
 from edgewise.errors import MethodError
-from edgewise.methods.catalogue import make
+from edgewise.methods.auto import candidates, choose
+from edgewise.methods.catalogue import AUTO, make
 from edgewise.methods.contract import Method
 from edgewise.methods.knowledge import Knowledge
 from edgewise.peers.config.peer_config import Fit
+from edgewise.problem.problem import Problem
 from edgewise.problem.smoothness import ReportedSmoothness
 
 # Two peers with an edge, and numbers of no account: whatever takes more than peers know says so.
@@ -19,6 +23,33 @@ TWO_PEERS = Knowledge(
     edge_weights=np.ones(1),
     strong_convexity=0.0,
 )
+
+
+def settled(fit: Fit, problem: Problem) -> tuple[Fit, str]:
+    """The fit with its method named, where it says "auto", and why that one. All peers come to the
+    same: it depends on what they compare when they meet, and on nothing else."""
+    if fit.method != AUTO:
+        return fit, ""
+    _, name, note = choose(spec.method(AUTO, list(fit.set)), problem, None, fit.eta, fit.rho)
+    return with_batch(replace(fit, method=name)), note
+
+
+def with_batch(fit: Fit) -> Fit:
+    """The gradient of one sample shows that sample to a neighbour: several are drawn unless the
+    user chose."""
+    chosen = any(setting.startswith("batch=") for setting in fit.set)
+    if chosen or fit.method == AUTO or make(fit.method).samples != 1:
+        return fit
+    return replace(fit, set=(*fit.set, "batch=8"))
+
+
+def require_method(fit: Fit, penalised: bool) -> None:
+    """Raises MethodError unless the method, whichever "auto" may come to, fits the rest."""
+    if fit.method == AUTO:
+        spec.method(AUTO, list(fit.set))
+    names = candidates(fit.eta, fit.rho) if fit.method == AUTO else (fit.method,)
+    for name in names:
+        method_of(with_batch(replace(fit, method=name)), penalised)
 
 
 def method_of(fit: Fit, penalised: bool) -> Method:

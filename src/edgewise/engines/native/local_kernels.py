@@ -1,0 +1,275 @@
+"""The local steps of some nodes between two messages, each node's state in the nearest caches.
+
+The formulas are those of `methods.local_training`, `gradients.saga` and `gradients.svrg`, which the
+tests hold them to. With sparse rows a step touches the coordinates of its sample only: any other
+moves by x <- a x + b, with one a and one b until it is touched, and catches up when it is.
+"""
+
+# mypy: ignore-errors
+# (Numba has types of its own.)
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from edgewise.engines.native.estimators import SAGA, slope_at
+from edgewise.engines.native.program import sources
+
+COMPILED = "estimators", "kernels", "local_kernels", "program", "vectors"
+FAST = {"contract", "nsz", "reassoc"}
+
+
+class Node(NamedTuple):
+    """Numbers of every node, (v,) each."""
+
+    steps: Any  # tau_i
+    enough: Any  # part of the way that is as good as there
+    gamma: Any
+    rate: Any  # 1 / eta
+    degree: Any
+    threshold: Any
+    shrink: Any
+
+
+class Local(NamedTuple):
+    """What nodes keep, changed in place."""
+
+    X: Any  # (v, n)
+    mean: Any  # (v, n)
+    table: Any  # (N,)
+    calls: Any  # (v,)
+    total: Any  # (v, n) of SVRG's epochs; (0, n) where there are none
+    start: Any  # (v, n) where they may end early
+    last: Any  # (v, n)
+    path: Any  # (v,)
+    done: Any  # (v,)
+    length: Any  # (v,)
+    shortest: Any  # (v,)
+    longest: Any  # (v,)
+
+
+@njit
+def gather(edges, sent, i, U):
+    for c in range(len(U)):
+        U[c] = 0
+    for e in range(edges.begin[i], edges.begin[i + 1]):
+        heard = sent[edges.reverse[e]]
+        for c in range(len(U)):
+            U[c] += heard[c]
+
+
+@njit
+def answer(edges, sent, i, x, into):
+    """m_ij = 2 rho_ij x_i - m_ji"""
+    for e in range(edges.begin[i], edges.begin[i + 1]):
+        heard, mine, twice = sent[edges.reverse[e]], into[e], 2 * edges.rho[e]
+        for c in range(len(x)):
+            mine[c] = twice * x[c] - heard[c]
+
+
+@njit(fastmath=FAST)
+def dot(d, x):
+    z = 0.0
+    for c in range(len(d)):
+        z += d[c] * x[c]
+    return z
+
+
+@njit(fastmath=FAST)
+def distances(x, last, start):
+    moved, gained = 0.0, 0.0
+    for c in range(len(x)):
+        moved += (x[c] - last[c]) ** 2
+        gained += (x[c] - start[c]) ** 2
+    return np.sqrt(moved), np.sqrt(gained)
+
+
+@njit(fastmath=FAST)
+def retake(rule, samples, s, i, model):
+    """A full pass at a snapshot, which `model` is overwritten with."""
+    K, x, total = samples.counts[i], s.X[i], s.total[i]
+    mean, many = s.mean[i], max(s.done[i], 1)
+    for c in range(len(x)):
+        model[c] = (total[c] + x[c]) / many
+        mean[c] = 0
+    for row in range(samples.first[i], samples.first[i] + K):
+        d = samples.rows[row]
+        z = dot(d, model)
+        slope = slope_at(rule, samples.labels, samples.scale, s.table, row, z)
+        s.table[row] = slope
+        for c in range(len(x)):
+            mean[c] += slope * d[c]
+    for c in range(len(x)):
+        mean[c] /= K
+    s.calls[i] += K
+
+
+@njit
+def epoch(rule, samples, s, i, scratch):
+    """What SVRG does before a step: its epoch may be over."""
+    x, total = s.X[i], s.total[i]
+    s.done[i] += 1
+    over = s.done[i] >= s.length[i]
+    if rule.stop > 0:
+        moved, gained = distances(x, s.last[i], s.start[i])
+        s.path[i] += moved
+        over |= s.done[i] >= s.shortest[i] and gained < rule.stop * s.path[i]
+        s.last[i] = x
+    if not over:
+        for c in range(len(x)):
+            total[c] += x[c]
+        return
+    retake(rule, samples, s, i, scratch)
+    s.done[i], s.path[i] = 0, 0
+    s.length[i] = min(2 * s.length[i], s.longest[i])
+    total[:] = 0
+    if rule.stop > 0:
+        s.start[i] = x
+
+
+@njit(fastmath=FAST)
+def move(d, delta, part, ridge, x, mean, U, before, node, i):
+    """A step: how far it went, and how far the node is from `before`, both squared."""
+    gamma, rate, threshold = node.gamma[i], node.rate[i], node.threshold[i]
+    shrink, moved, way = node.shrink[i], 0.0, 0.0
+    for c in range(len(x)):
+        y = gamma * (x[c] * rate - delta * d[c] - mean[c] - ridge * x[c] + U[c])
+        new = (y - min(max(y, -threshold), threshold)) * shrink
+        moved += (new - x[c]) ** 2
+        way += (new - before[c]) ** 2
+        mean[c] += part * delta * d[c]
+        x[c] = new
+    return moved, way
+
+
+@njit
+def settled(node, i, moved, way):
+    pull = node.enough[i] * node.gamma[i] * node.degree[i]
+    return moved <= pull * pull * way
+
+
+@njit
+def train_dense(rule, ridge, samples, edges, node, looks, s, sent, into, bits, first, last, spare):
+    """Nodes first..last-1; spare (3, n) is this thread's."""
+    U, before, scratch = spare[0], spare[1], spare[2]
+    for i in range(first, last):
+        x, K = s.X[i], samples.counts[i]
+        gather(edges, sent, i, U)
+        before[:] = x
+        part = 1 / K if rule.estimator == SAGA else 0.0
+        stretch = -(-node.steps[i] // looks)
+        for t in range(node.steps[i]):
+            if rule.estimator != SAGA:
+                epoch(rule, samples, s, i, scratch)
+            row = samples.first[i] + ((np.int64(bits[i, t]) * np.int64(K)) >> 32)
+            d = samples.rows[row]
+            new = slope_at(rule, samples.labels, samples.scale, s.table, row, dot(d, x))
+            delta = new - s.table[row]
+            if rule.estimator == SAGA:
+                s.table[row] = new
+            s.calls[i] += 1 if rule.estimator == SAGA else 2
+            moved, way = move(d, delta, part, ridge, x, s.mean[i], U, before, node, i)
+            if (t + 1) % stretch == 0 and settled(node, i, moved, way):
+                break
+        answer(edges, sent, i, x, into)
+
+
+class Lazy(NamedTuple):
+    """Of one node and round: after m steps x <- x power[m] + gamma (U - mean) series[m]."""
+
+    power: Any  # (2, most + 1) with ridge, and without (an intercept)
+    series: Any  # (2, most + 1)
+    current: Any  # (n,) steps that a coordinate has made
+
+
+@njit
+def catch_up(lazy, x, mean, U, pull, c, t, free):
+    """Coordinate c after t steps; free: 1 if it has no ridge."""
+    m = t - lazy.current[c]
+    x[c] = lazy.power[free, m] * x[c] + pull * (U[c] - mean[c]) * lazy.series[free, m]
+    lazy.current[c] = t
+
+
+@njit
+def catch_up_all(lazy, x, mean, U, pull, t, bias):
+    for c in range(len(x)):
+        catch_up(lazy, x, mean, U, pull, c, t, int(c == bias))
+
+
+@njit
+def train_sparse(
+    rule, ridge, samples, edges, node, looks, s, sent, into, bits, first, last, spare, lazy
+):  # fmt: skip
+    """SAGA, no soft threshold. samples.rows: (values, columns, begin); an intercept comes last."""
+    U, before, previous = spare[0], spare[1], spare[2]
+    values, columns, begin, bias = samples.rows
+    for i in range(first, last):
+        x, K, mean = s.X[i], samples.counts[i], s.mean[i]
+        gather(edges, sent, i, U)
+        before[:] = x
+        lazy.current[:] = 0
+        pull = node.gamma[i] * node.shrink[i]
+        for free in range(2):
+            a = pull * (node.rate[i] - (0.0 if free else ridge))
+            lazy.power[free, 0], lazy.series[free, 0] = 1, 0
+            for m in range(1, node.steps[i] + 1):
+                lazy.power[free, m] = a * lazy.power[free, m - 1]
+                lazy.series[free, m] = a * lazy.series[free, m - 1] + 1
+        stretch, made = -(-node.steps[i] // looks), 0
+        for t in range(node.steps[i]):
+            look = (t + 1) % stretch == 0 and node.enough[i] > 0
+            if look:
+                catch_up_all(lazy, x, mean, U, pull, t, bias)
+                previous[:] = x
+            row = samples.first[i] + ((np.int64(bits[i, t]) * np.int64(K)) >> 32)
+            z = 0.0
+            if bias >= 0:
+                catch_up(lazy, x, mean, U, pull, bias, t, 1)
+                z = x[bias]
+            for q in range(begin[row], begin[row + 1]):
+                catch_up(lazy, x, mean, U, pull, columns[q], t, 0)
+                z += values[q] * x[columns[q]]
+            new = slope_at(rule, samples.labels, samples.scale, s.table, row, z)
+            delta = new - s.table[row]
+            s.table[row] = new
+            for q in range(begin[row], begin[row + 1]):
+                touch(lazy, x, mean, U, pull, columns[q], t, 0, delta * values[q], K)
+            if bias >= 0:
+                touch(lazy, x, mean, U, pull, bias, t, 1, delta, K)
+            made = t + 1
+            if look:
+                catch_up_all(lazy, x, mean, U, pull, made, bias)
+                moved, way = distances(x, previous, before)
+                if settled(node, i, moved**2, way**2):
+                    break
+        catch_up_all(lazy, x, mean, U, pull, made, bias)
+        s.calls[i] += made
+        answer(edges, sent, i, x, into)
+
+
+@njit
+def touch(lazy, x, mean, U, pull, c, t, free, change, K):
+    """Step t of a coordinate of the sample."""
+    x[c] = lazy.power[free, 1] * x[c] + pull * (U[c] - mean[c] - change)
+    mean[c] += change / K
+    lazy.current[c] = t + 1
+
+
+def kept_with(number):
+    """As in `program`."""
+
+    @njit(nogil=True, cache=True)
+    def dense(*args):
+        if number >= 0:
+            train_dense(*args)
+
+    @njit(nogil=True, cache=True)
+    def sparse(*args):
+        if number >= 0:
+            train_sparse(*args)
+
+    return dense, sparse
+
+
+dense, sparse = kept_with(sources(Path(__file__).parent, COMPILED))

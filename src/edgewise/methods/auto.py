@@ -1,0 +1,88 @@
+"""`method="auto"`: which method a problem gets where none is named, and why, in one sentence.
+
+The choice depends only on what every rank of a job and every peer of a mesh knows alike: the number
+of unknowns, the kind of loss, and what the user gave; in one process also on the graph. So all
+choose the same, and nobody asks anybody.
+"""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from edgewise.graph.graph import Graph
+from edgewise.methods.catalogue import AUTO, make
+from edgewise.methods.contract import Method
+
+if TYPE_CHECKING:
+    from edgewise.problem.problem import Problem
+
+NEWTON = "newton-pd"  # n x n matrices; few rounds, no steps
+LOCAL = "lt-saga-pd"  # gradients alone, any size; a number kept per sample
+CUSTOM = "lt-svr-pd-es"  # the same for any loss: no gradient kept per sample
+STREAMING = "spd"
+
+MOST_UNKNOWNS = 1000  # beyond, to factorise a matrix takes longer than rounds of local training
+MOST_BYTES = 4e9  # of all nodes' and edges' matrices together
+
+
+class Choice(NamedTuple):
+    method: Method
+    name: str  # in the catalogue; an object's class
+    note: str  # what was chosen and why; nothing where the user chose
+
+
+def choose(
+    method: Method | str,
+    problem: "Problem",
+    graph: Graph | None = None,
+    eta: Any = None,
+    rho: Any = None,
+    tunable: bool = False,
+) -> Choice:
+    """The method that is named, or for "auto" the one that fits the problem. `graph`: where one
+    process may have to hold all of it; `tunable`: one that has steps."""
+    if not (isinstance(method, str) and method == AUTO):
+        made = make(method, eta, rho)
+        return Choice(made, method if isinstance(method, str) else type(made).__name__, "")
+    steps = [name for name, value in (("eta", eta), ("rho", rho)) if is_given(value)]
+    name, because = by_rule(
+        problem.size,
+        problem.loss.linear,
+        problem.stream is not None,
+        0 if graph is None else 2 * graph.edge_count + 3 * graph.nodes,
+        " and ".join(steps) or ("a step to tune" if tunable else ""),
+    )
+    made = make(name, eta, rho) if steps else make(name)
+    return Choice(made, name, f"{AUTO}: {name}, because {because}")
+
+
+def by_rule(
+    unknowns: int, linear: bool, streams: bool, matrices: int = 0, wanted: str = ""
+) -> tuple[str, str]:
+    """A name, and the reason. matrices: how many are held at a time, where somebody holds all;
+    wanted: what a method with matrices has not."""
+    n = f"{unknowns:,}"
+    size = matrices * unknowns**2 * 8.0
+    if streams:
+        return STREAMING, "samples come from a stream, which the others cannot draw from again"
+    if not linear:
+        return CUSTOM, f"the loss is no function of margins, which {NEWTON} takes Hessians by"
+    if wanted:
+        return LOCAL, f"{wanted} is asked for, which {NEWTON} has not"
+    if unknowns > MOST_UNKNOWNS:
+        return LOCAL, f"{n} unknowns are too many for a matrix per node ({MOST_UNKNOWNS:,} at most)"
+    if size > MOST_BYTES:
+        return LOCAL, (
+            f"matrices of {n} x {n} for all nodes and edges would take {size / 1e9:.3g} GB "
+            f"({MOST_BYTES / 1e9:.3g} at most)"
+        )
+    plural = "unknown fits" if unknowns == 1 else "unknowns fit"
+    return NEWTON, f"{n} {plural} a {n} x {n} matrix per node"
+
+
+def candidates(eta: Any = None, rho: Any = None) -> tuple[str, ...]:
+    """What "auto" may come to where samples are finite, whatever the data turn out to be."""
+    return (LOCAL, CUSTOM) if is_given(eta) or is_given(rho) else (NEWTON, LOCAL, CUSTOM)
+
+
+def is_given(step: Any) -> bool:
+    """Whether a step is a number or a rule other than the default."""
+    return step is not None and not (isinstance(step, str) and step == "auto")

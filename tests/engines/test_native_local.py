@@ -1,0 +1,81 @@
+"""Compiled local training against the plain rounds, which are the reference."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from uneven import problem_of
+
+import edgewise as ew
+from edgewise.engines import native
+
+pytest.importorskip("numba", reason="compiled rounds need Numba: pip install 'edgewise[native]'")
+GRAPH = ew.Graph.random(7, 12, seed=1)
+
+
+def dense_of(**options):
+    return problem_of(260, nodes=7, **options)
+
+
+def sparse_of(**options):
+    """Of columns that few samples have, one that none has, and a row of zeros."""
+    rng, whole = np.random.default_rng(0), dense_of()
+    X = np.where(rng.random(whole.shards.X.shape) < 0.1, whole.shards.X, 0)
+    X[:, 3], X[5] = 0, 0
+    at = [whole.own(i) for i in range(whole.nodes)]
+    shards = [(sp.csr_array(X[own]), whole.labels[own]) for own in at]
+    return ew.Problem(shards, **{"loss": ew.Logistic(ridge=1e-2), **options})
+
+
+CASES = {
+    "saga": (lambda: dense_of(penalty=ew.L1(1e-2)), ew.SAGA(), "auto"),
+    "svrg": (lambda: dense_of(weights="sample"), ew.SVRG(first=3, longest=9), 7),
+    "svrg-stop": (lambda: dense_of(loss=ew.Huber(0.5)), ew.SVRG(stop=0.6), "auto"),
+    "sparse": (lambda: sparse_of(penalty=ew.SquaredL2(0.1)), ew.SAGA(), "auto"),
+    "sparse-intercept": (lambda: sparse_of(weights="sample", intercept=True), ew.SAGA(), "auto"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_as_the_plain_rounds(monkeypatch, name):
+    make, gradient, local = CASES[name]
+    problem, method = make(), ew.PrimalDual(gradient, local=local)
+    found = []
+    for switch in ("1", "0"):
+        monkeypatch.setenv("EDGEWISE_NATIVE", switch)
+        assert native.fits_local(problem, method) == (switch == "1")
+        options = {"rounds": 30, "record_every": 7, "reference": False}
+        found.append(ew.solve(problem, GRAPH, method, **options))
+    ours, plain = found
+    assert np.abs(plain.X).max() > 0.02
+    assert np.abs(ours.X - plain.X).max() < 1e-12
+    assert np.abs(ours.duals - plain.duals).max() < 1e-12
+    assert (ours.trace["oracle_calls"] == plain.trace["oracle_calls"]).all()
+
+
+def test_the_plain_rounds_run_where_numba_fails(monkeypatch, caplog):
+    from edgewise.engines.native import local_kernels
+
+    def broken(*args):
+        raise TypeError("no Numba today")
+
+    monkeypatch.setattr(local_kernels, "dense", broken)
+    result = ew.solve(dense_of(), GRAPH, "lt-saga-pd", rounds=3, reference=False)
+    assert "no compiled rounds, the plain ones run: TypeError" in caplog.text
+    assert result.trace["rounds"][-1] == 3
+
+
+def test_what_it_leaves_to_the_plain_rounds():
+    method = ew.PrimalDual(ew.SAGA(), local=5)
+    assert native.fits_local(dense_of(), method)
+    for problem, other in (
+        (problem_of(40, nodes=7), method),
+        (dense_of(), ew.PrimalDual(ew.SAGA())),
+        (dense_of(), ew.PrimalDual(ew.SAGA(), local=1)),
+        (dense_of(), ew.PrimalDual(ew.SAGA(batch=2), local=5)),
+        (dense_of(), ew.PrimalDual(ew.Full(), local=5)),
+        (dense_of(penalty=ew.L2Ball(1.0)), method),
+        (dense_of(intercept=True), method),
+        (sparse_of(), ew.PrimalDual(ew.SVRG(), local=5)),
+        (sparse_of(penalty=ew.L1(0.1)), method),
+    ):
+        assert not native.fits_local(problem, other)

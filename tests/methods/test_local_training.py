@@ -1,0 +1,155 @@
+"""Several steps between two messages: against literal code, the optimum, and exact counts."""
+
+import catalogue as cat
+import jax
+import literal
+import numpy as np
+import pytest
+from literal import make_case
+from numpy.testing import assert_allclose
+
+import edgewise as ew
+from edgewise.engines import native
+from edgewise.engines.simulator import Simulator
+from edgewise.errors import MethodError
+from edgewise.methods.catalogue import make
+from edgewise.methods.knowledge import whole_network
+
+CLOSE, ROUNDS = 1e-12, 12
+CASE = make_case(ridge=0.005)
+ESTIMATORS = {
+    "full": (ew.Full(), literal.full, {}),
+    "saga": (ew.SAGA(batch=3), literal.saga, {}),
+    "svrg-stop": (ew.SVRG(stop=0.6), literal.svrg, {"stop": 0.6}),
+    "lsvrg": (ew.LSVRG(), literal.lsvrg, {}),
+    "sega": (ew.SEGA(batch=2), literal.sega, {}),
+}
+
+
+def prepared(method, problem=CASE.problem, graph=CASE.graph):
+    return method.prepare(whole_network(problem, graph))
+
+
+def assert_as_printed(method, told):
+    """All rounds of it are those of the literal code, calls too."""
+    assert np.abs(told[-1].X - told[0].X).max() > 0.05, "nothing moves: this shows nothing"
+    with jax.enable_x64(True):
+        sim = Simulator(CASE.problem, CASE.graph, method, 0, np.dtype("float64"))
+        sim.unroll, sim.options = 1, {**sim.options, **literal.QUICK}
+        carry = sim.start(CASE.X0, None)
+        for t in range(0, ROUNDS + 1, 4):
+            if t:
+                carry, _ = sim.advance(carry, t - 4, 4)
+            X, duals = map(np.array, sim.view(carry))
+            assert_allclose(X, told[t].X, atol=CLOSE)
+            assert_allclose(duals, told[t].duals, atol=CLOSE)
+            assert (np.array(carry[0].memory.calls) == told[t].calls).all()
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_round_is_so_many_steps_with_the_inbox_held_fixed(name):
+    gradient, printed, options = ESTIMATORS[name]
+    method = ew.PrimalDual(gradient, eta=CASE.eta, rho=CASE.rho, local=3)
+    tau = [3] * len(CASE.eta)
+    assert method.random_draws == 3 * gradient.random_draws
+    draws = gradient.random_draws
+    assert_as_printed(method, literal.run(CASE, printed, ROUNDS, draws, local=tau, **options))
+
+
+@pytest.mark.parametrize("name", ["full", "saga", "svrg-stop"])
+def test_by_rule_each_node_takes_its_own_number_and_stops_when_it_has_settled(name):
+    gradient, printed, options = ESTIMATORS[name]
+    method = ew.PrimalDual(gradient, eta=CASE.eta, rho=CASE.rho, local="auto")
+    ready, _ = prepared(method)
+    assert len(set(ready.steps)) > 2
+    assert ready.random_draws == max(ready.steps) * gradient.random_draws
+    draws, enough = gradient.random_draws, ready.enough[0]
+    told = literal.run(CASE, printed, ROUNDS, draws, local=ready.steps, enough=enough, **options)
+    assert_as_printed(method, told)
+    if name == "full":
+        most = CASE.counts * ready.steps * ROUNDS
+        assert (told[-1].calls < most).any(), "no node ever stops early: this shows little"
+        assert (told[-1].calls >= CASE.counts * ROUNDS).all()
+
+
+def test_one_step_is_the_edge_form_bit_for_bit():
+    options = {"rounds": 40, "reference": False, "eta": CASE.eta, "rho": CASE.rho}
+    one, edge = (
+        ew.solve(CASE.problem, CASE.graph, ew.PrimalDual(ew.SVRG(stop=0.6), **how), **options)
+        for how in ({"local": 1}, {"form": "edge"})
+    )
+    assert (one.X == edge.X).all()
+    assert (one.trace["oracle_calls"] == edge.trace["oracle_calls"]).all()
+
+
+@pytest.mark.parametrize("name", ["lt-saga-pd", "lt-svr-pd-es", "lt-pd"])
+def test_it_reaches_the_optimum_where_every_node_has_its_own_penalty(name):
+    each = cat.PROBLEMS["each-its-own"]
+    result = ew.solve(each.problem(), cat.GRAPHS["random"], name, rounds=2500, reference=False)
+    assert cat.residual(each, result.x) < 1e-8
+    assert result.trace["residual"][-1] < 1e-8
+
+
+def test_it_heals():
+    """A fifth of the messages lost, half of the nodes asleep."""
+    lasso, graph = cat.PROBLEMS["l1-logistic"], cat.GRAPHS["ring"]
+    faults = ew.Faults(drop=0.2, awake=0.5)
+    result = ew.solve(
+        lasso.problem(), graph, "lt-saga-pd", rounds=600, faults=faults, reference=False
+    )
+    assert cat.residual(lasso, result.x) < 1e-8
+    assert result.trace["consensus"][-1] < 1e-8
+    assert (result.X == 0).any(), "no zeros: this shows little"
+
+
+def test_one_node_alone():
+    single = cat.PROBLEMS["l1-logistic"]
+    made, alone = single.problem(nodes=1), cat.GRAPHS["single"]
+    result = ew.solve(made, alone, "lt-saga-pd", rounds=400, reference=False)
+    assert cat.residual(single, result.x, nodes=1) < 1e-8
+
+
+def test_the_rules():
+    """tau = 1 / (eta s), edges that add twice s to a node of degree one each, s = sqrt(mu L)."""
+    graph, L = CASE.graph, CASE.problem.smoothness
+    ready, weights = prepared(ew.PrimalDual(ew.Full(), local="auto"))
+    s = np.sqrt(np.maximum(L.ridge, 0.01 * L.mean) * L.mean)
+    assert_allclose(ready.steps, np.ceil(L.mean / s))
+    i, j = graph.edges.T
+    d = graph.degrees
+    assert_allclose(weights["rho"], 2 * np.sqrt(s[i] * s[j] / (d[i] * d[j])))
+    few, heavier = prepared(ew.PrimalDual(ew.Full(), local=2))
+    pull = np.maximum(s, L.mean / 2)
+    assert (few.steps == 2).all()
+    assert_allclose(heavier["rho"], 2 * np.sqrt(pull[i] * pull[j] / (d[i] * d[j])))
+    saga, _ = prepared(ew.PrimalDual(ew.SAGA(), local="auto"))
+    assert_allclose(saga.eta[:, 0], 1 / np.minimum(3 * L.sample, L.sample + L.ridge * CASE.counts))
+
+
+def test_compiled_rounds_of_one_step_leave_it_alone():
+    rng = np.random.default_rng(0)
+    wide = ew.Problem([(rng.normal(size=(3, 300)), [1.0, -1.0, 1.0])] * 2, ew.Logistic())
+    pytest.importorskip("numba")
+    assert native.fits(wide, make("saga-pd"))
+    assert not native.fits(wide, make("lt-saga-pd"))
+
+
+def test_what_cannot_work_is_refused():
+    with pytest.raises(MethodError, match="cannot take ASVRG, which has momentum"):
+        ew.PrimalDual(ew.ASVRG(), local=5)
+    for local in (0, 2.5, True):
+        with pytest.raises(MethodError, match="local is"):
+            ew.PrimalDual(ew.SAGA(), local=local)
+    with pytest.raises(MethodError, match="give 'auto', or how many steps"):
+        ew.PrimalDual(ew.SAGA(), local="many")
+
+
+def test_it_takes_no_stream():
+    def draw(node, size, rng):
+        return rng.normal(size=(size, 4)), np.ones(size)
+
+    held = ew.split(np.eye(6, 4), np.ones(6), nodes=3)
+    problem = ew.Problem(ew.data.Stream(draw, held), ew.Squared(ridge=0.1))
+    assert ew.PrimalDual(ew.SGD()).streams
+    with pytest.raises(MethodError, match="needs a finite set of samples"):
+        ew.solve(problem, ew.Graph.ring(3), ew.PrimalDual(ew.SGD(), local=5), rounds=2)
