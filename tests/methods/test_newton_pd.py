@@ -19,7 +19,7 @@ from edgewise.errors import MethodError
 from edgewise.methods import curvature, newton_pd
 
 ROUNDS = 20  # a refresh in round 5 is in use from round 9 on, another from 19
-CLOSE = 3e-8  # an entry of a matrix that rounds to another float32 moves models by some 1e-9
+CLOSE = 1e-7  # an entry of a matrix that rounds to another float32 moves models by some 1e-9
 
 # --- iterates -------------------------------------------------------------------------------------
 
@@ -51,7 +51,7 @@ def follow(case, cuts):
 def test_iterates_are_those_of_the_docstrings():
     """From far out, where a Newton step goes too far."""
     case = make_case(penalty="none", intercept=True, weighted=True)
-    case.X0 = 12 * case.X0
+    case.X0 = 30 * case.X0
     told, _ = follow(case, np.zeros(case.n))
     asked = (ROUNDS + 1) * case.counts
     assert (told[-1][3] > asked).any(), "no step was halved: this shows less"

@@ -104,8 +104,8 @@ class NewtonPD(MethodDefaults):
     a node that lacks one says so, and it is sent again.
 
     What is known (docs/theory.md): where it rests is a solution. With fixed P_ij and exact minima
-    it is PDMM with averaged duals, which converges if no node is too flat against its edges. One
-    Newton step instead of the minimum, and matrices that change, are measured and not proven.
+    this is PDMM, averaged, which converges; one Newton step instead of the minimum, and matrices
+    that change, are measured and not proven.
 
     Not for many unknowns: a node keeps several n x n matrices, and one per neighbour. A Hessian of
     a sample counts as one call.
