@@ -72,9 +72,13 @@ def as_told(A):
 
 
 def told_at_first(s):
-    """The factor times the Hessian with its ridge."""
+    """The factor times the Hessian with its ridge; a part of the last diagonal at least."""
     H = s.H + np.diag(s.node.ridge_part(np.ones(len(s.x))))
-    return as_told(s.gain * newton_pd.EDGE_FACTOR / np.sqrt(s.gap) * H)
+    H = s.gain * newton_pd.EDGE_FACTOR / np.sqrt(s.gap) * H
+    if s.A is not None:
+        least = curvature.CARRIED * np.diag(s.A)
+        H = H + np.diag(np.maximum(least - np.diag(H), 0))
+    return as_told(H)
 
 
 def due(t):

@@ -19,6 +19,7 @@ from edgewise.methods.curvature import (
     Heard,
     balanced,
     body_size,
+    carried,
     first_gap,
     listen,
     next_gap,
@@ -226,7 +227,8 @@ class NewtonPD(MethodDefaults):
         version = s.body[:, 0] + fresh
 
         def anew(_: Array) -> Array:
-            own = jnp.where(match(due, H), self.told(p, H, gap, balance), average)
+            begun = carried(self.told(p, H, gap, balance), s.A)
+            own = jnp.where(match(due, H), begun, average)
             return jnp.where(fresh[:, None], pack(version, shared(own)), s.body)
 
         body = only_if(fresh.any(), anew, s.body)
