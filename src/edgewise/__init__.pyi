@@ -26,6 +26,7 @@ from .methods.dgd import DGD
 from .methods.edge import EDGE
 from .methods.extra import EXTRA
 from .methods.network_dane import NetworkDane
+from .methods.newton_pd import NewtonPD
 from .methods.nids import NIDS
 from .methods.pdmm import PDMM
 from .methods.pmgt import PMGT
@@ -92,6 +93,7 @@ __all__ = [
     "Logistic",
     "Multinomial",
     "NetworkDane",
+    "NewtonPD",
     "NoPenalty",
     "NonNegative",
     "Peer",

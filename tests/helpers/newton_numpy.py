@@ -49,6 +49,7 @@ class Place:
 
     node: Any
     x: np.ndarray
+    y: np.ndarray  # what it last said of its model
     probes: np.ndarray
     duals: dict = field(default_factory=dict)  # lambda_ij by j
     A: Any = None  # own averaged matrix, in use
@@ -57,6 +58,7 @@ class Place:
     change: float = 0.0
     gap: float = curvature.FIRST_GUESS
     gain: float = 1.0
+    refreshes: int = 0
     apart: float = 0.0
     moved: float = 0.0
     bodies: int = 0
@@ -70,9 +72,13 @@ def as_told(A):
 
 
 def told_at_first(s):
-    """The factor times the Hessian with its ridge."""
+    """The factor times the Hessian with its ridge; a part of the last diagonal at least."""
     H = s.H + np.diag(s.node.ridge_part(np.ones(len(s.x))))
-    return as_told(s.gain * newton_pd.EDGE_FACTOR / np.sqrt(s.gap) * H)
+    H = s.gain * newton_pd.EDGE_FACTOR / np.sqrt(s.gap) * H
+    if s.A is not None:
+        least = curvature.CARRIED * np.diag(s.A)
+        H = H + np.diag(np.maximum(least - np.diag(H), 0))
+    return as_told(H)
 
 
 def due(t):
@@ -91,7 +97,7 @@ def see_gap(s, heard, t):
     if t >= 4 and curvature.NOISE < change < s.change:
         slower = (change / s.change) ** (2 / t)
         least = max(s.gap / 4, curvature.SMALLEST_GAP)
-        s.gap = max(2 * (1 - slower), least)
+        s.gap = max(2 * (1 - slower) - curvature.EARLY / t, least)
     if t == 4 and change <= curvature.NOISE:
         s.gap = 1.0
     s.change = change
@@ -135,7 +141,7 @@ def run(case, rounds, probes, cuts):
     cuts: (n,) of an l1 penalty, the same at all nodes; the prox is exact."""
     V, neighbours = case.graph.nodes, case.neighbours()
     degree = {i: len(neighbours[i]) for i in range(V)}
-    nodes = [Place(case.node(i), case.X0[i].copy(), probes[i]) for i in range(V)]
+    nodes = [Place(case.node(i), case.X0[i].copy(), case.X0[i].copy(), probes[i]) for i in range(V)]
     news = []
     for i, s in enumerate(nodes):
         s.node.mean(s.x)  # counted as the library counts it: a Hessian is a call a sample
@@ -146,11 +152,11 @@ def run(case, rounds, probes, cuts):
         news.append(Told(1, 0, told_at_first(s), s.probes))
     told = [moment(case, nodes)]
     for t in range(1, rounds + 1):
-        x = [s.x for s in nodes]
+        y = [s.y for s in nodes]
         duals = [dict(s.duals) for s in nodes]
         new = []
         for i, s in enumerate(nodes):
-            new.append(turn(i, s, t, x, duals, news, neighbours[i], degree, cuts))
+            new.append(turn(i, s, t, y, duals, news, neighbours[i], degree, cuts))
         news = new
         told.append(moment(case, nodes))
     return told, nodes
@@ -165,7 +171,7 @@ def moment(case, nodes):
     return np.array([s.x for s in nodes]), np.array(between), calls, values
 
 
-def turn(i, s, t, x, duals, news, near, degree, cuts):
+def turn(i, s, t, y, duals, news, near, degree, cuts):
     """A round of node i; what it tells next."""
     # matrices count once they have been averaged
     if news[i].level >= newton_pd.LEVELS and news[i].version != s.used:
@@ -184,7 +190,7 @@ def turn(i, s, t, x, duals, news, near, degree, cuts):
     g = s.node.mean(here)
     r = g + s.node.ridge_part(here)
     for j in near:
-        r = r + duals[j][i] + P[j] @ (here - x[j])
+        r = r + duals[j][i] + P[j] @ (here - y[j])
     s.halved = False
     if known:
         M = s.H + np.diag(s.node.ridge_part(np.ones(n))) + D
@@ -195,21 +201,23 @@ def turn(i, s, t, x, duals, news, near, degree, cuts):
         s.x = target if part == 1 else here + part * (target - here)
         R = newton_pd.RELAXATION
         for j in near:
-            fresh = -duals[j][i] + P[j] @ (x[j] - s.x)
+            fresh = -duals[j][i] + P[j] @ (y[j] - s.x)
             s.duals[j] = (1 - R) * s.duals[j] + R * fresh
+        s.y = (1 - R) * s.y + R * s.x
     else:
         s.loss = mean_loss(s.node, here)  # asked for, and nothing comes of it
     if due(t) or s.halved:
         s.H = hessian(s.node, s.x)
 
     see_gap(s, [news[j].probes for j in near], t)
-    s.apart += sum((x[j] - here) @ P[j] @ (x[j] - here) for j in near)
+    s.apart += sum((y[j] - here) @ P[j] @ (y[j] - here) for j in near)
     s.moved += (s.x - here) @ D @ (s.x - here)
     mine = news[i]
     if due(t):
-        if s.apart > 0 and s.moved > 0:
-            ratio = (s.apart / s.moved) ** curvature.BALANCE
-            s.gain *= min(max(ratio, 1 / curvature.MOST_CHANGE), curvature.MOST_CHANGE)
+        s.refreshes += 1
+        if s.refreshes > 1 and s.apart > 0 and s.moved > 0:
+            ratio = (s.apart / s.moved / curvature.EVEN) ** curvature.BALANCE
+            s.gain *= min(max(ratio, curvature.LEAST_CHANGE), curvature.MOST_CHANGE)
         s.apart = s.moved = 0.0
         s.bodies += len(near)
         return Told(mine.version + 1, 0, told_at_first(s), s.probes)

@@ -17,6 +17,7 @@ REFRESH = (5, 10, 20, 35, 60)  # rounds in which Hessians are taken anew, then 1
 REFRESH_FROM = 100
 EVEN = 2.0  # how much further apart neighbours are than they move, where the factor is good
 BALANCE, LEAST_CHANGE, MOST_CHANGE = 0.25, 0.5, 4.0  # of the factor, at a refresh
+CARRIED = 0.01  # part of a diagonal that the next one has at least
 SHARED_JITTER = 1e-5  # part of a shared matrix's diagonal: it is rounded to float32
 
 
@@ -130,6 +131,14 @@ def shared(A: Array) -> Array:
     """As neighbours will have it: float32, and still positive definite."""
     diagonal = jnp.diagonal(A, axis1=1, axis2=2)[:, :, None]
     return A + SHARED_JITTER * diagonal * jnp.eye(A.shape[1], dtype=A.dtype)
+
+
+def carried(A: Array, before: Array) -> Array:
+    """A with at least a part of the diagonal of what was averaged before: so a column that only
+    nodes far away know of gets to everybody, some hops with every refresh."""
+    now, old = (jnp.diagonal(M, axis1=1, axis2=2) for M in (A, before))
+    more = jnp.maximum(CARRIED * old - now, 0)
+    return A + more[:, :, None] * jnp.eye(A.shape[1], dtype=A.dtype)
 
 
 def scheduled(rounds: Array) -> Array:

@@ -19,6 +19,7 @@ from edgewise.methods.curvature import (
     Heard,
     balanced,
     body_size,
+    carried,
     first_gap,
     listen,
     next_gap,
@@ -103,8 +104,9 @@ class NewtonPD(MethodDefaults):
     (P_ij + P_ji) (x_i - x_j) = 0. So matrices need no agreement, and a lost one costs time alone;
     a node that lacks one says so, and it is sent again.
 
-    What is known: with fixed P_ij and exact minima this is PDMM, averaged, which converges; one
-    Newton step instead of the minimum, and matrices that change, are measured and not proven.
+    What is known (docs/theory.md): where it rests is a solution. With fixed P_ij and exact minima
+    this is PDMM, averaged, which converges; one Newton step instead of the minimum, and matrices
+    that change, are measured and not proven.
 
     Not for many unknowns: a node keeps several n x n matrices, and one per neighbour. A Hessian of
     a sample counts as one call.
@@ -225,7 +227,8 @@ class NewtonPD(MethodDefaults):
         version = s.body[:, 0] + fresh
 
         def anew(_: Array) -> Array:
-            own = jnp.where(match(due, H), self.told(p, H, gap, balance), average)
+            begun = carried(self.told(p, H, gap, balance), s.A)
+            own = jnp.where(match(due, H), begun, average)
             return jnp.where(fresh[:, None], pack(version, shared(own)), s.body)
 
         body = only_if(fresh.any(), anew, s.body)

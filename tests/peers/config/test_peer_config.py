@@ -263,7 +263,7 @@ def test_what_is_agreed_on(peer):
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_which_methods_are_local(name):
     method = make(name)
-    alone = isinstance(method, ew.PrimalDual | ew.PDMM | ew.DADMM)
+    alone = isinstance(method, ew.PrimalDual | ew.PDMM | ew.DADMM | ew.NewtonPD)
     never = isinstance(method, ew.DCS | ew.PMGT)
     if alone:
         require_local(method)
@@ -272,7 +272,7 @@ def test_which_methods_are_local(name):
     else:
         with pytest.raises(MethodError, match="which no peer knows"):
             require_local(method)
-    heals = isinstance(method, ew.PrimalDual | ew.PDMM)
+    heals = isinstance(method, ew.PrimalDual | ew.PDMM | ew.NewtonPD)
     if not alone and not never:
         stepped = make(name, eta=0.1)
         if isinstance(method, ew.NetworkDane):
