@@ -31,7 +31,7 @@ class Heard(NamedTuple):
     missing: Array  # (e,) whether the neighbour lacks a matrix
     probes: Array  # (e, PROBES)
     epoch: Array  # (e,) refreshes that the neighbour knows of
-    body: Array  # (e, 1 + n (n + 1) / 2)
+    news: Array  # (e, HEAD + 1 + n (n + 1) / 2) all of it: to cut the matrix out is to copy it
 
 
 def body_size(n: int) -> int:
@@ -46,12 +46,12 @@ def pack(version: Array, A: Array) -> Array:
     return jnp.concatenate([part.astype(jnp.float32) for part in parts], 1)
 
 
-def unpack(body: Array, n: int, dtype: jnp.dtype) -> Array:
-    """(e, n, n) symmetric matrices."""
+def unpack(rows: Array, n: int, dtype: jnp.dtype) -> Array:
+    """(e, n, n) symmetric matrices, from bodies or whole rows of news, which end with them."""
     i, j = jnp.arange(n)[:, None], jnp.arange(n)[None, :]
     low, high = jnp.minimum(i, j), jnp.maximum(i, j)
-    at = 1 + high * (high + 1) // 2 + low
-    return body.at[:, at].get(mode="promise_in_bounds").astype(dtype)
+    at = rows.shape[1] - n * (n + 1) // 2 + high * (high + 1) // 2 + low
+    return rows.at[:, at].get(mode="promise_in_bounds").astype(dtype)
 
 
 def tell(
@@ -63,11 +63,11 @@ def tell(
 
 
 def listen(news: Array, last_level: int, dtype: jnp.dtype) -> Heard:
-    marks, probes, body = jnp.split(news, [5, HEAD], axis=1)
+    marks, probes, came = news[:, :5], news[:, 5:HEAD], news[:, HEAD]
     _, version, level, missing, epoch = marks.T
-    came, stale = body[:, 0], body[:, 0] != version
+    stale = came != version
     whole = ~stale & (came > 0) & (level >= last_level)
-    return Heard(version > 0, came, whole, stale, missing > 0, probes.astype(dtype), epoch, body)
+    return Heard(version > 0, came, whole, stale, missing > 0, probes.astype(dtype), epoch, news)
 
 
 class Gap(NamedTuple):

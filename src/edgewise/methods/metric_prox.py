@@ -58,7 +58,8 @@ def inverse(M: Array) -> Array:
 
 
 def times(M: Array, x: Array) -> Array:
-    return jnp.einsum("vij,vj->vi", M, x, precision=lax.Precision.HIGHEST)
+    """Of symmetric matrices: read as they lie, with no copy."""
+    return jnp.einsum("vij,vi->vj", M, x, precision=lax.Precision.HIGHEST)
 
 
 def newton_step(

@@ -197,7 +197,7 @@ class NewtonPD(MethodDefaults):
             return 0.5 * rho * (own + times(s.edges.matrices, u))
 
         between = theirs - s.X[owner]
-        pull = over_edges(times(s.A[owner], between), between)
+        pull = over_edges(p.links.times_own(s.A, between), between)
         G = p.full(s.X)
         r = G + p.ridge(s.X) + p.links.gather(heard_duals - pull, v)
         target, Y = newton_step(p.penalty, s.solver, s.X, r, s.Y, INNER_TOL, INNER_MOST)
@@ -264,7 +264,7 @@ class NewtonPD(MethodDefaults):
 
         def work(carry: Any) -> Any:
             A, _, matrices, _ = carry
-            own, came = unpack(s.body, n, s.X.dtype), unpack(heard.body, n, s.X.dtype)
+            own, came = unpack(s.body, n, s.X.dtype), unpack(heard.news, n, s.X.dtype)
             matrices = jnp.where(match(adopt, came), came, matrices)
             A = jnp.where(match(settle, own), own, A)
             D = 0.5 * (total[..., None] * A + p.links.gather(rho[:, None, None] * matrices, v))

@@ -47,6 +47,15 @@ class Links(NamedTuple):
             return jax.ops.segment_sum(messages, self.owner, nodes, indices_are_sorted=True)
         return sum_slots(self.slots, messages)
 
+    def times_own(self, A: Array, u: Array) -> Array:
+        """(e, n) A_i u_ij, from (v, n, n) symmetric matrices of the owners and (e, n) vectors."""
+        if self.slots is None:
+            return jnp.einsum("eij,ei->ej", A[self.owner], u, precision=lax.Precision.HIGHEST)
+        rows = u.at[self.slots].get(mode="fill", fill_value=0)  # a copy of A per edge is spared
+        made = jnp.einsum("vij,vdi->vdj", A, rows, precision=lax.Precision.HIGHEST)
+        place = jnp.arange(len(u)) - jnp.searchsorted(self.owner, self.owner)
+        return made[self.owner, place]
+
     def pull(self, kind: str, own: Array, heard: Array) -> Array:
         """sum_j w_ij (x_j - x_i) from the (e, n) vectors heard: zero at consensus, exactly."""
         weight = getattr(self, kind)[:, None]
