@@ -13,8 +13,8 @@ FIRST_GUESS = 0.4  # of the graph's spectral gap: a random graph's
 SMALLEST_GAP = 1e-4
 EARLY = 1.0  # over the rounds so far: by which the gap looks larger than it is
 NOISE = 1e-5  # below this differences of probes are rounding
-REFRESH = (5, 10, 20, 35, 60)  # rounds in which Hessians are taken anew, then 100, 200, 400, ...
-REFRESH_FROM = 100
+REFRESH = (5, 10, 20, 35, 60)  # rounds in which Hessians are taken anew, then 100, 150, 225, ...
+REFRESH_FROM, MOST_REFRESHES = 100, 30
 EVEN = 2.0  # how much further apart neighbours are than they move, where the factor is good
 BALANCE, LEAST_CHANGE, MOST_CHANGE = 0.25, 0.5, 4.0  # of the factor, at a refresh
 CARRIED = 0.01  # part of a diagonal that the next one has at least
@@ -144,5 +144,5 @@ def carried(A: Array, before: Array) -> Array:
 def scheduled(rounds: Array) -> Array:
     """(v,) how many refreshes there are in so many rounds."""
     early = (rounds[:, None] >= jnp.array(REFRESH)).sum(1)
-    late = jnp.floor(jnp.log2(jnp.maximum(rounds // REFRESH_FROM, 0.5))) + 1
-    return (early + late).astype(jnp.int32)
+    later = jnp.array([REFRESH_FROM * 1.5**k for k in range(MOST_REFRESHES)])
+    return (early + (rounds[:, None] >= later).sum(1)).astype(jnp.int32)

@@ -91,9 +91,9 @@ class NewtonPD(MethodDefaults):
     g_i is a whole gradient. Nothing is to be tuned, and the units of the columns do not matter.
 
     The step is damped by halving it until the node's own problem, f_i in the place of its model,
-    falls enough. P_ij = (A_i + A_j) / 2 / sqrt(d_i d_j): A_i is a factor times H_i, averaged with
-    the neighbours' three times by Metropolis weights, which served as well as the network's mean.
-    Hessians are taken anew in rounds 5, 10, 20, 35, 60, 100, 200, 400, ... of whoever comes to one
+    falls enough. P_ij = (A_i + A_j) / 2 / sqrt(d_i d_j): A_i is a factor times H_i, and the ridge
+    of the penalty if it has one, averaged with the neighbours' three times by Metropolis weights, which served as well as the network's mean.
+    Hessians are taken anew in rounds 5, 10, 20, 35, 60, 100, 150, 225, ... of whoever comes to one
     first, and by a node alone after a step that it had to damp. The factor is 1.8 / sqrt(gap): the
     gap of the graph is found on the way, by eight numbers that go with every message. At a refresh
     it grows or shrinks with the fourth root of how far neighbours are apart against how far they
@@ -177,7 +177,9 @@ class NewtonPD(MethodDefaults):
         """(v, n, n) what a node tells of its Hessian, before that is averaged."""
         auto = balance.gain * EDGE_FACTOR / jnp.sqrt(gap.estimate)
         factor = jnp.where(self.factor > 0, self.factor, auto)
-        return match(factor, H) * with_ridge(p, H)
+        own = with_ridge(p, H)
+        bend = p.penalty.ridge(own[:, 0])  # a prox needs no model of it, but neighbours do
+        return match(factor, H) * (own + bend[:, :, None] * jnp.eye(H.shape[1], dtype=H.dtype))
 
     def step(
         self, p: Block, s: State, inbox: Messages, random_bits: Array

@@ -96,6 +96,10 @@ class SquaredL2(Checked):
 
     lam: Any
 
+    @property
+    def ridge(self) -> Any:
+        return self.lam
+
     def value(self, x: Array) -> Array:
         return _as(x, self.lam) / 2 * (x * x).sum()
 
@@ -112,6 +116,10 @@ class ElasticNet(Checked):
 
     l1: Any
     l2: Any
+
+    @property
+    def ridge(self) -> Any:
+        return self.l2
 
     def value(self, x: Array) -> Array:
         return L1(self.l1).value(x) + SquaredL2(self.l2).value(x)

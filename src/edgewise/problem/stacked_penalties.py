@@ -42,6 +42,18 @@ class StackedPenalties:
         said = [getattr(member, declared, False) for member in self.members]
         return jnp.stack([mask & flag for mask, flag in zip(self.masks, said, strict=True)]).any(0)
 
+    def ridge(self, X: Array) -> Array:
+        """(v, n) r, with h_i(x) - sum_k r_k x_k^2 / 2 still convex: what penalties declare."""
+        x = X[:, : X.shape[1] - self.free]
+
+        def declared(member: Any, row: Array) -> Array:
+            return jnp.broadcast_to(jnp.asarray(getattr(member, "ridge", 0), x.dtype), row.shape)
+
+        every = [jax.vmap(declared)(member, x) for member in self.members]
+        masks = [mask[:, None] for mask in self.masks]
+        chosen = jnp.select(masks, every) if len(every) > 1 else every[0]
+        return jnp.pad(chosen, ((0, 0), (0, self.free)))
+
     def value(self, X: Array) -> Array:
         X = X[:, : X.shape[1] - self.free]
         values = [jax.vmap(lambda p, x: p.value(x))(m, X) for m in self.members]

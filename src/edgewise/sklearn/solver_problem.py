@@ -80,6 +80,10 @@ class ScaledElasticNet:
     l1: Any  # (n,)
     l2: Any  # (n,)
 
+    @property
+    def ridge(self) -> Any:
+        return self.l2
+
     def value(self, x: Array) -> Array:
         return (self.l1 * jnp.abs(x) + self.l2 / 2 * x * x).sum()
 
