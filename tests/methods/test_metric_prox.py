@@ -76,3 +76,17 @@ def test_the_prox_that_a_round_makes_is_near_and_feasible():
     assert (length(u - exact) <= 0.1 * length(exact - X)).all()
     assert np.linalg.norm(u[3]) <= 0.5 + 1e-15
     assert (np.abs(u[2] - 0.05) <= 0.25 + 1e-15).all()
+
+
+def test_float32_and_columns_that_say_the_same():
+    """Rounding takes such a matrix below zero."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(V, 4, n)).astype(np.float32)
+    rows[:, :, 1], rows[:, :, 2] = rows[:, :, 0], 3 * rows[:, :, 4]
+    M = np.einsum("vki,vkj->vij", rows, rows)
+    _, X, r = (np.float32(a) for a in metric())
+    penalty = stack(PENALTIES, V, n)
+    u, Y = go(penalty, M, X, np.einsum("vij,vj->vi", M, r), newton_pd.INNER_TOL, 1000)
+    assert u.dtype == np.float32
+    assert np.isfinite(u).all()
+    assert np.isfinite(Y).all()

@@ -8,13 +8,13 @@ from jax.scipy.linalg import cho_solve
 
 from edgewise.problem.stacked_penalties import StackedPenalties
 
-JITTER = 1e-9  # part of a diagonal: rounding may take a matrix below zero
+JITTER = 1e-9  # part of a diagonal, more in float32: rounding may take a matrix below zero
 RELAXED = 1.6  # over-relaxation of the inner steps
 
 
 class Solver(NamedTuple):
-    """(M + S)^-1 of every node; S is zero where there is no penalty, else the weight of the inner
-    steps, a diagonal."""
+    """(M + S)^-1 of every node; S is zero where there is no penalty, or one that is quadratic and
+    part of M, else the weight of the inner steps, a diagonal."""
 
     inverse: Array  # (v, n, n)
     weight: Array  # (v, n) the diagonal S
@@ -23,11 +23,14 @@ class Solver(NamedTuple):
 def make_solver(M: Array, penalty: StackedPenalties) -> Solver:
     """Everything scaled by M's diagonal, so that the units of columns do not matter. The weight is
     the geometric mean of the scaled eigenvalues; one number where coordinates hang together."""
-    n, diagonal = M.shape[1], jnp.diagonal(M, axis1=1, axis2=2)
+    n = M.shape[1]
+    M = M + quadratic(penalty, M[:, 0])[:, :, None] * jnp.eye(n, dtype=M.dtype)
+    diagonal = jnp.diagonal(M, axis1=1, axis2=2)
     empty = diagonal <= 0  # a column that nobody around knows anything of
-    M = M + jnp.where(empty, 1, JITTER * diagonal)[:, :, None] * jnp.eye(n, dtype=M.dtype)
+    jitter = max(JITTER, 4 * n * float(jnp.finfo(M.dtype).eps))
+    M = M + jnp.where(empty, 1, jitter * diagonal)[:, :, None] * jnp.eye(n, dtype=M.dtype)
     diagonal = jnp.where(empty, 1, diagonal)
-    if penalty.absent:
+    if penalty.smooth:
         return Solver(inverse(M), jnp.zeros_like(diagonal))
     size = 1 / jnp.sqrt(diagonal)
     root = jnp.linalg.cholesky(size[:, :, None] * M * size[:, None])
@@ -35,8 +38,17 @@ def make_solver(M: Array, penalty: StackedPenalties) -> Solver:
     weight = jnp.maximum(mean, 1e-4) * diagonal
     common = jnp.exp(jnp.log(weight).mean(1, keepdims=True))
     weight = jnp.where(penalty.at_nodes("separable")[:, None], weight, common)
-    weight = jnp.where(penalty.at_nodes("absent")[:, None], 0, weight)
+    weight = jnp.where(without_kinks(penalty)[:, None], 0, weight)
     return Solver(inverse(M + weight[:, :, None] * jnp.eye(n, dtype=M.dtype)), weight)
+
+
+def without_kinks(penalty: StackedPenalties) -> Array:
+    return penalty.at_nodes("absent") | penalty.at_nodes("quadratic")
+
+
+def quadratic(penalty: StackedPenalties, X: Array) -> Array:
+    """(v, n) the ridge of penalties that are nothing else: it goes into the matrix."""
+    return jnp.where(penalty.at_nodes("quadratic")[:, None], penalty.ridge(X), 0)
 
 
 def inverse(M: Array) -> Array:
@@ -60,8 +72,10 @@ def newton_step(
     feasible, and Y adds up S (u - z). It ends where u and z differ, and z moves, by at most tol of
     the way from X; or at rounding.
     """
-    if penalty.absent:
+    r = r + quadratic(penalty, X) * X
+    if penalty.smooth:
         return X - times(solver.inverse, r), Y
+    exact = without_kinks(penalty)[:, None]
     S = solver.weight
     t = 1 / jnp.where(S > 0, S, 1)
     over = jnp.where(S > 0, RELAXED, 1)  # without a penalty the first step is the last
@@ -79,7 +93,7 @@ def newton_step(
         # M (u - X) + r + Y + S (u - z) = 0
         u = X - times(solver.inverse, r + Y + S * (X - z))
         u = over * u + (1 - over) * z
-        new = penalty.prox(u + Y * t, t)
+        new = jnp.where(exact, u, penalty.prox(u + Y * t, t))
         dual = Y + S * (u - new)
         apart = jnp.maximum(size(u - new), size(new - z))
         close = apart <= tol * size(new - X) + rounding * size(new)

@@ -91,13 +91,14 @@ class NewtonPD(MethodDefaults):
     g_i is a whole gradient. Nothing is to be tuned, and the units of the columns do not matter.
 
     The step is damped by halving it until the node's own problem, f_i in the place of its model,
-    falls enough. P_ij = (A_i + A_j) / 2 / sqrt(d_i d_j): A_i is a factor times H_i, and the ridge
+    falls enough. P_ij = (A_i + A_j) / 2 / sqrt(d_i d_j): A_i is a factor times H_i, with the ridge
     of the penalty if it has one, averaged with the neighbours' three times by Metropolis weights,
-    which served as well as the network's mean. Hessians are taken anew in rounds 5, 10, 20, 35, 60,
-    100, 150, 225, ... of whoever comes to one first, and by a node alone after a step that it had
-    to damp. The factor is 1.8 / sqrt(gap): the gap of the graph is found on the way, by eight
-    numbers that go with every message. At a refresh it grows or shrinks with the fourth root of how
-    far neighbours are apart against how far they moved (`Balance`).
+    which served as well as the network's mean.
+    Hessians are taken anew in rounds 5, 10, 20, 35, 60, 100, 150, 225, ... of whoever comes to one
+    first, and by a node alone after a step that it had to damp. The factor is 1.8 / sqrt(gap): the
+    gap of the graph is found on the way, by eight numbers that go with every message. At a refresh
+    it grows or shrinks with the fourth root of how far neighbours are apart against how far they
+    moved (`Balance`).
 
     y_i and lambda_ij are sent, and what was last heard of them is all that enters, so that it
     heals. Where it rests, x_i = x_j even if the two ends of an edge have different P_ij:

@@ -92,6 +92,7 @@ class SquaredL2(Checked):
     """lam/2 |x|²"""
 
     separable: ClassVar[bool] = True
+    quadratic: ClassVar[bool] = True
     compiled_as = "squared-l2"
 
     lam: Any

@@ -32,13 +32,16 @@ class StackedPenalties:
     free: int
 
     @property
-    def absent(self) -> bool:
-        """Whether no node has any."""
-        return all(getattr(member, "absent", False) for member in self.members)
+    def smooth(self) -> bool:
+        """Whether all are absent or quadratic: a step in the metric of a matrix needs no prox."""
+        return all(
+            getattr(member, "absent", False) or getattr(member, "quadratic", False)
+            for member in self.members
+        )
 
     def at_nodes(self, declared: str) -> Array:
-        """(v,) whose penalty declares it: "absent", or "separable", a sum over coordinates, so that
-        `prox` takes a step for each of them."""
+        """(v,) whose penalty declares it: "absent"; "quadratic", its `ridge` and nothing else; or
+        "separable", a sum over coordinates, so that `prox` takes a step for each of them."""
         said = [getattr(member, declared, False) for member in self.members]
         return jnp.stack([mask & flag for mask, flag in zip(self.masks, said, strict=True)]).any(0)
 

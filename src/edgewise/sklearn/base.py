@@ -30,6 +30,7 @@ from edgewise.sklearn.feature_scaling import FeatureScaling
 from edgewise.sklearn.solver_problem import (
     SMALL,
     ScaledElasticNet,
+    ScaledRidge,
     SharedProblem,
     sample_gradient,
 )
@@ -83,6 +84,8 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
     def _penalty(self, scaling: FeatureScaling, outputs: int, total: float) -> Any:
         l1, l2 = self._strengths(total)
         scale = np.tile(scaling.scale, outputs)
+        if not l1:
+            return ScaledRidge(l2 / scale**2)
         return ScaledElasticNet(l1 / scale, l2 / scale**2)
 
     def _labels(self, y: np.ndarray, weight: np.ndarray, fresh: bool, classes: Any) -> Any:
@@ -164,7 +167,11 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
 
     def _solved(self, problem: SharedProblem, seed: int, fresh: bool) -> Result:
         graph = self._graph(problem.nodes, seed)
-        start = np.zeros(problem.size) if isinstance(problem.penalty, ScaledElasticNet) else None
+        start = (
+            np.zeros(problem.size)
+            if isinstance(problem.penalty, ScaledElasticNet | ScaledRidge)
+            else None
+        )
         duals = None
         if not fresh:
             same = self._models.shape == (problem.nodes, problem.size)

@@ -92,6 +92,22 @@ class ScaledElasticNet:
         return (x - jnp.clip(x, -threshold, threshold)) / (1 + t * self.l2)
 
 
+@pytree()
+class ScaledRidge:
+    """Σ_j l2_j/2 x_j²: what is left of it without l1, and which says that it is smooth."""
+
+    separable: ClassVar[bool] = True
+    quadratic: ClassVar[bool] = True
+
+    ridge: Any  # (n,)
+
+    def value(self, x: Array) -> Array:
+        return (self.ridge / 2 * x * x).sum()
+
+    def prox(self, x: Array, t: Array) -> Array:
+        return x / (1 + t * self.ridge)
+
+
 class SharedProblem(Problem):
     """Small data are padded to a round number of rows that nobody owns. So fits of like size, the
     folds of a cross-validation say, have the same shapes, and run the same compiled programs."""
