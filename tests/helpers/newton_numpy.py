@@ -6,6 +6,7 @@ written out here, one sample at a time.
 """
 
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -82,7 +83,7 @@ def told_at_first(s):
 
 
 def due(t):
-    later = [curvature.REFRESH_FROM * 2**k for k in range(10)]
+    later = [ceil(curvature.REFRESH_FROM * 1.5**k) for k in range(9)]
     return t in curvature.REFRESH or t in later
 
 

@@ -20,6 +20,7 @@ PENALTIES = [
     ew.L2Ball(0.5),
     ew.GroupL2(1.5, cat.GROUPS),
     ew.NoPenalty(),
+    ew.SquaredL2(0.7),
     ew.Simplex(1.0),
     ew.HalfSpace(cat.NORMAL, -0.5),
     ew.L1(1.5),  # units of columns that differ by up to 1e4
@@ -58,9 +59,9 @@ def test_the_prox_in_a_metric():
     for h, at, v, y, s in zip(PENALTIES, u, pull, Y, size, strict=True):
         t = 1 / s[0] ** 2 if not isinstance(h, ew.L1 | ew.ElasticNet | ew.Box) else 1 / s**2
         assert_allclose(s * cat.prox(h, at + t * v, t), s * at, atol=1e-7, err_msg=str(h))
-        if not isinstance(h, ew.NoPenalty):
+        if not isinstance(h, ew.NoPenalty | ew.SquaredL2):
             assert_allclose(y / s, v / s, atol=1e-7, err_msg=str(h))
-    assert (u[[0, 1, 4, 8]] == 0).any(1).sum() >= 2, "no exact zeros: this shows less"
+    assert (u[[0, 1, 4, 9]] == 0).any(1).sum() >= 2, "no exact zeros: this shows less"
     assert_allclose(u[5], X[5] - np.linalg.solve(M[5], r[5]), atol=1e-8)
     assert np.linalg.norm(u[3]) <= 0.5 + 1e-15
     assert (u[2] <= 0.3).all()
@@ -76,3 +77,27 @@ def test_the_prox_that_a_round_makes_is_near_and_feasible():
     assert (length(u - exact) <= 0.1 * length(exact - X)).all()
     assert np.linalg.norm(u[3]) <= 0.5 + 1e-15
     assert (np.abs(u[2] - 0.05) <= 0.25 + 1e-15).all()
+
+
+def test_quadratic_penalties_alone_take_one_solve():
+    M, X, r = metric()
+    lam = np.linspace(0.2, 2, V)
+    with jax.enable_x64(True):
+        u = np.array(go(stack([ew.SquaredL2(a) for a in lam], V, n), M, X, r, 0.5, 1)[0])
+    for i in range(V):
+        both = M[i] + lam[i] * np.eye(n)
+        assert_allclose(both @ u[i], M[i] @ X[i] - r[i], atol=1e-7 * np.abs(both).max())
+
+
+def test_float32_and_columns_that_say_the_same():
+    """Rounding takes such a matrix below zero."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(V, 4, n)).astype(np.float32)
+    rows[:, :, 1], rows[:, :, 2] = rows[:, :, 0], 3 * rows[:, :, 4]
+    M = np.einsum("vki,vkj->vij", rows, rows)
+    _, X, r = (np.float32(a) for a in metric())
+    penalty = stack(PENALTIES, V, n)
+    u, Y = go(penalty, M, X, np.einsum("vij,vj->vi", M, r), newton_pd.INNER_TOL, 1000)
+    assert u.dtype == np.float32
+    assert np.isfinite(u).all()
+    assert np.isfinite(Y).all()

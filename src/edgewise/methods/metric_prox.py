@@ -8,7 +8,7 @@ from jax.scipy.linalg import cho_solve
 
 from edgewise.problem.stacked_penalties import StackedPenalties
 
-JITTER = 1e-9  # part of a diagonal: rounding may take a matrix below zero
+JITTER = 1e-9  # part of a diagonal, more in float32: rounding may take a matrix below zero
 RELAXED = 1.6  # over-relaxation of the inner steps
 
 
@@ -27,7 +27,8 @@ def make_solver(M: Array, penalty: StackedPenalties) -> Solver:
     M = M + quadratic(penalty, M[:, 0])[:, :, None] * jnp.eye(n, dtype=M.dtype)
     diagonal = jnp.diagonal(M, axis1=1, axis2=2)
     empty = diagonal <= 0  # a column that nobody around knows anything of
-    M = M + jnp.where(empty, 1, JITTER * diagonal)[:, :, None] * jnp.eye(n, dtype=M.dtype)
+    jitter = max(JITTER, 4 * n * float(jnp.finfo(M.dtype).eps))
+    M = M + jnp.where(empty, 1, jitter * diagonal)[:, :, None] * jnp.eye(n, dtype=M.dtype)
     diagonal = jnp.where(empty, 1, diagonal)
     if penalty.smooth:
         return Solver(inverse(M), jnp.zeros_like(diagonal))
