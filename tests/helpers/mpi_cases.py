@@ -64,6 +64,8 @@ def plan():
     planned = {}
     for k, (name, method) in enumerate(METHODS.items()):
         penalty = list(PENALTIES)[k // 3 % 3] if method.takes_penalty else "none"
+        if isinstance(method, ew.PMGT) and penalty == "per node":
+            penalty = "l1"  # it needs the same at every node
         for a, ranks in enumerate(RANKS):
             graph = list(GRAPHS)[(k + a % 2) % 3]
             planned[name, ranks] = (graph, penalty, PARTITIONS[(k + k // 3 + a) % 3])
