@@ -14,10 +14,11 @@ from uneven import problem_of
 
 import edgewise as ew
 from edgewise.errors import MethodError
+from edgewise.methods.catalogue import make
 from edgewise.methods.newton_pd import NewtonPD
 from edgewise.peers.config.peer_config import Fit
 from edgewise.peers.node import checkpoint
-from edgewise.peers.node.state import message_format
+from edgewise.peers.node.state import PeerState, message_format
 from edgewise.peers.node.stepper import Stepper, facts_of
 from edgewise.peers.node.supported_methods import require_local
 from edgewise.peers.transport.edge_facts import EdgeFacts
@@ -157,3 +158,12 @@ def test_news_without_a_flag_are_refused():
     require_local(Telling(), "tolerant")
     with pytest.raises(MethodError, match="Flagless tells 1 rows of news: peers send one at most"):
         require_local(Flagless(), "tolerant")
+
+
+@pytest.mark.parametrize(
+    "method, samples, warned", [("newton-pd", 5, True), ("newton-pd", 6, False), ("pdmm", 5, False)]
+)
+def test_who_tells_a_hessian_of_few_samples_is_warned(method, samples, warned, caplog):
+    problem = SimpleNamespace(counts=np.array([samples]), size=5)
+    PeerState.warn_of_hessians(SimpleNamespace(problem=problem, method=make(method)))
+    assert ("neighbours learn its Hessian, of 5 samples for 5 unknowns" in caplog.text) == warned

@@ -61,6 +61,7 @@ class PeerState:
         self.started_at, self.seconds_before = time.monotonic(), 0.0
         self.state, self.begun = "waiting", False
         self.count_neighbours()
+        self.warn_of_hessians()
         config.out.mkdir(parents=True, exist_ok=True)
         chosen = {"method": fit.method, "method_note": self.method_note}
         about = {**chosen, "peer": config.id, "size": problem.size}
@@ -77,6 +78,16 @@ class PeerState:
                 "its only neighbour, peer %d, learns each of its gradients where its penalty is "
                 "smooth: give it a second one",
                 *self.links,
+            )
+
+    def warn_of_hessians(self) -> None:
+        samples = int(self.problem.counts[0])
+        if self.method.second_order and samples <= self.problem.size:
+            log.warning(
+                "its neighbours learn its Hessian, of %d samples for %d unknowns: few enough to "
+                "tell the samples themselves; with method lt-saga-pd or saga-pd they learn none",
+                samples,
+                self.problem.size,
             )
 
     def seconds(self) -> float:
