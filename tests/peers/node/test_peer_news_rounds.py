@@ -161,7 +161,8 @@ def test_news_without_a_flag_are_refused():
 
 
 @pytest.mark.parametrize(
-    "method, samples, warned", [("newton-pd", 5, True), ("newton-pd", 6, False), ("pdmm", 5, False)]
+    ("method", "samples", "warned"),
+    [("newton-pd", 5, True), ("newton-pd", 6, False), ("pdmm", 5, False)],
 )
 def test_who_tells_a_hessian_of_few_samples_is_warned(method, samples, warned, caplog):
     problem = SimpleNamespace(counts=np.array([samples]), size=5)
