@@ -213,7 +213,10 @@ def method(name: str, settings: list[str] | None) -> Any:
 
 
 def parameters(part: Any) -> set[str]:
-    return {f.name for f in fields(part)} - {"gradient"} if part is not None else set()
+    """Of which the method finds no other by itself."""
+    if part is None:
+        return set()
+    return {f.name for f in fields(part)} - {"gradient", "steps", "enough"}
 
 
 def literal(text: str) -> Any:

@@ -127,11 +127,11 @@ def stall(engine, folder):
     """One rank is late by two seconds, in the middle: what the others' processes work meanwhile."""
     exchange, waits = RankExchange.swap, []
 
-    def timed(post, leaving):
+    def timed(post, leaving, **how):
         if engine.rank == 1 and len(waits) == 8:
             time.sleep(2)
         wall, cpu = time.perf_counter(), time.process_time()
-        came = exchange(post, leaving)
+        came = exchange(post, leaving, **how)
         waits.append([time.perf_counter() - wall, time.process_time() - cpu])
         return came
 

@@ -129,7 +129,8 @@ def part_of_the_way(s, r, g, D, target, cuts):
         there = mean_loss(node, s.x + part * way)
         quadratic = way @ (D @ way + node.ridge_part(way)) / 2
         change = there - s.loss + part * ((r - g) @ way + rise) + part**2 * quadratic
-        slack = 64 * np.finfo(float).eps * (1 + abs(s.loss))
+        sizes = abs(s.loss) + np.abs((r - g) * way).sum() + quadratic
+        slack = 64 * np.finfo(float).eps * sizes
         if change <= damping.ARMIJO * part * (r @ way + rise) + slack:
             return part, there
         part /= 2
@@ -219,6 +220,7 @@ def turn(i, s, t, y, duals, news, near, degree, cuts):
         if s.refreshes > 1 and s.apart > 0 and s.moved > 0:
             ratio = (s.apart / s.moved / curvature.EVEN) ** curvature.BALANCE
             s.gain *= min(max(ratio, curvature.LEAST_CHANGE), curvature.MOST_CHANGE)
+            s.gain = min(max(s.gain, 1 / curvature.MOST_GAIN), curvature.MOST_GAIN)
         s.apart = s.moved = 0.0
         s.bodies += len(near)
         return Told(mine.version + 1, 0, told_at_first(s), s.probes)

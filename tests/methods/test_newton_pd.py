@@ -215,3 +215,51 @@ def test_a_factor_is_a_positive_number(factor):
     problem = cat.PROBLEMS["l2-logistic"].problem()
     with pytest.raises(MethodError, match="factor"):
         ew.solve(problem, cat.GRAPHS["ring"], ew.NewtonPD(factor), rounds=1)
+
+
+def few():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((40, 3))
+    y = X @ [1.0, 2.0, -1.0] + 0.1 * rng.standard_normal(40)
+    y[::10] += 50  # outliers, for which steps have to be damped
+    return X, y
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-9])
+def test_units_of_the_labels_do_not_matter(unit):
+    X, y = few()
+    problem = ew.Problem(ew.split(X, unit * y, nodes=4, seed=0), ew.Huber(0.1 * unit))
+    result = ew.solve(problem, ew.Graph.ring(4), "newton-pd", rounds=150, tol=1e-8 * unit)
+    assert result.converged
+    assert_allclose(result.x / unit, [1.0, 2.0, -1.0], atol=0.2)
+
+
+def test_neighbours_cannot_end_refreshes_nor_take_a_model_away():
+    """One says that it knows of 3e38 refreshes, and that its matrix is -I, of a new version."""
+    X, y = few()
+    problem = ew.Problem(ew.split(X, y, nodes=4, seed=0), ew.Huber(0.1))
+    with jax.enable_x64(True):
+        sim = Simulator(problem, ew.Graph.ring(4), ew.NewtonPD(), 0, np.dtype("float64"))
+        carry = sim.advance(sim.start(sim.origin(), None), 0, 12)[0]
+        state, (sent, duals, news) = carry
+        lie = np.array(news)
+        lie[0, 4] = 3e38
+        lie[0, [1, curvature.HEAD]] = 99
+        lie[0, 2] = newton_pd.LEVELS
+        lie[0, curvature.HEAD + 1 :] = [-1e6, 0, -1e6, 0, 0, -1e6]
+        after = sim.advance((state, (sent, duals, jnp.asarray(lie))), 12, 1)[0][0]
+        assert np.isfinite(after.X).all()
+        assert np.isfinite(after.Y).all()
+        most = len(curvature.REFRESH) + curvature.MOST_REFRESHES
+        assert int(after.epoch.max()) <= most
+
+
+def test_it_can_be_tuned_and_compared():
+    X, y = few()
+    problem, graph = ew.Problem(ew.split(X, y, nodes=4, seed=0), ew.Huber(0.1)), ew.Graph.ring(4)
+    found = ew.tune(problem, graph, "newton-pd", budget=400)
+    assert found.method.factor > 0
+    custom = ew.CustomLoss(lambda x, d, y: (d @ x - y) ** 2)
+    other = ew.Problem(ew.split(X, y, nodes=4, seed=0), custom)
+    compared = ew.compare(other, graph, ["newton-pd", "pd"], budget=400, tune=False, show=False)
+    assert list(compared.refused) == ["newton-pd"]

@@ -77,7 +77,8 @@ def test_without_the_package_it_says_what_to_install(monkeypatch, tmp_path):
 
 def test_the_command_line_writes_it_into_the_runs_folder(tmp_path):
     command = [sys.executable, "-m", "edgewise", "solve", "iris", "--loss", "multinomial"]
-    more = ["--ridge", "0.1", "--nodes", "4", "--rounds", "100", "--tensorboard"]
+    more = ["--ridge", "0.1", "--nodes", "4", "--rounds", "100", "--record-every", "50"]
+    more += ["--tensorboard"]
     ran = subprocess.run([*command, *more, "--out", tmp_path / "run"], capture_output=True)
     assert ran.returncode in (0, 1), ran.stderr
     assert list(read(tmp_path / "run")["residual"]) == [0, 50, 100]

@@ -8,6 +8,7 @@ import pytest
 from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression
 
 import edgewise as ew
+from edgewise.engines.base import OneProcess
 from edgewise.running.evaluator import Evaluator
 from edgewise.sklearn import (
     DecentralizedElasticNet,
@@ -109,6 +110,7 @@ def test_a_mean_that_a_step_makes_worse_stays(at_zero, kept):
     class Told(Evaluator):
         def __init__(self):
             self.curvatures = SimpleNamespace(sample=np.ones(4))
+            self.communicator = OneProcess()
 
         def evaluate(self, X, duals, round):
             return {"settled": np.zeros(2), "residual": np.where(X[0, 0] == 0, at_zero, 1.0)}

@@ -17,8 +17,10 @@ REFRESH = (5, 10, 20, 35, 60)  # rounds in which Hessians are taken anew, then 1
 REFRESH_FROM, MOST_REFRESHES = 100, 30
 EVEN = 2.0  # how much further apart neighbours are than they move, where the factor is good
 BALANCE, LEAST_CHANGE, MOST_CHANGE = 0.25, 0.5, 4.0  # of the factor, at a refresh
+MOST_GAIN = 8.0  # in all: where messages come late, neighbours seem further apart than they are
 CARRIED = 0.01  # part of a diagonal that the next one has at least
 SHARED_JITTER = 1e-5  # part of a shared matrix's diagonal: it is rounded to float32
+COARSE_JITTER = 1e-2  # the same where all else is float32 too, and gradients are rounded
 
 
 class Heard(NamedTuple):
@@ -122,7 +124,7 @@ def balanced(b: Balance, due: Array, begun: Array) -> Balance:
     """With the gain changed, and the sums begun anew, at the nodes that are due."""
     told = begun & (b.apart > 0) & (b.moved > 0)
     ratio = jnp.where(told, b.apart / jnp.where(told, b.moved, 1) / EVEN, 1) ** BALANCE
-    gain = b.gain * jnp.clip(ratio, LEAST_CHANGE, MOST_CHANGE)
+    gain = jnp.clip(b.gain * jnp.clip(ratio, LEAST_CHANGE, MOST_CHANGE), 1 / MOST_GAIN, MOST_GAIN)
     none = jnp.zeros_like(gain)
     return Balance(*(jnp.where(due, a, c) for a, c in zip((gain, none, none), b, strict=True)))
 
@@ -130,7 +132,8 @@ def balanced(b: Balance, due: Array, begun: Array) -> Balance:
 def shared(A: Array) -> Array:
     """As neighbours will have it: float32, and still positive definite."""
     diagonal = jnp.diagonal(A, axis1=1, axis2=2)[:, :, None]
-    return A + SHARED_JITTER * diagonal * jnp.eye(A.shape[1], dtype=A.dtype)
+    jitter = SHARED_JITTER if A.dtype == jnp.float64 else COARSE_JITTER
+    return A + jitter * diagonal * jnp.eye(A.shape[1], dtype=A.dtype)
 
 
 def carried(A: Array, before: Array) -> Array:

@@ -28,7 +28,8 @@ def damped(
     slope = (r * way).sum(1) + rise
     straight = ((r - G) * way).sum(1) + rise
     curved = 0.5 * ((times(D, way) + p.ridge(way)) * way).sum(1)
-    slack = 64 * jnp.finfo(X.dtype).eps * (1 + jnp.abs(loss))
+    sizes = jnp.abs(loss) + jnp.abs((r - G) * way).sum(1) + curved  # of what is added up
+    slack = 64 * jnp.finfo(X.dtype).eps * sizes
 
     def halve(carry: Any) -> Any:
         length, at, left, tried = carry

@@ -14,6 +14,8 @@ from edgewise.gradients.full import Full
 from edgewise.methods.contract import Messages, MethodDefaults, Weights
 from edgewise.methods.curvature import (
     HEAD,
+    MOST_REFRESHES,
+    REFRESH,
     Balance,
     Gap,
     Heard,
@@ -113,7 +115,7 @@ class NewtonPD(MethodDefaults):
     a sample counts as one call.
     """
 
-    factor: Any = "auto"
+    factor: Any = 1.0  # times what the rule gives
     eta: Any = "auto"  # of the prox that a run begins from, and nothing else
 
     hears = ("each", "each", "news")
@@ -129,11 +131,7 @@ class NewtonPD(MethodDefaults):
 
     def prepare(self, k: Knowledge) -> tuple["NewtonPD", Weights]:
         eta = node_steps(self.eta, Full(), k)[k.own]
-        factor = 0.0  # by the graph's gap
-        if not isinstance(self.factor, str):
-            factor = float(positive("factor", self.factor, 1, "run")[0])
-        elif self.factor != "auto":
-            raise MethodError(f'NewtonPD(factor={self.factor!r}): give "auto" or a number')
+        factor = float(positive("factor", self.factor, 1, "run")[0])
         reach = np.sqrt(np.maximum(k.degrees, 1))
         i, j = k.edges.T if len(k.edges) else np.zeros((2, 0), int)
         weights = {
@@ -176,8 +174,7 @@ class NewtonPD(MethodDefaults):
 
     def told(self, p: Block, H: Array, gap: Gap, balance: Balance) -> Array:
         """(v, n, n) what a node tells of its Hessian, before that is averaged."""
-        auto = balance.gain * EDGE_FACTOR / jnp.sqrt(gap.estimate)
-        factor = jnp.where(self.factor > 0, self.factor, auto)
+        factor = self.factor * balance.gain * EDGE_FACTOR / jnp.sqrt(gap.estimate)
         own = with_ridge(p, H)
         bend = p.penalty.ridge(own[:, 0])  # a prox needs no model of it, but neighbours do
         return match(factor, H) * (own + bend[:, :, None] * jnp.eye(H.shape[1], dtype=H.dtype))
@@ -203,7 +200,10 @@ class NewtonPD(MethodDefaults):
         target, Y = newton_step(p.penalty, s.solver, s.X, r, s.Y, INNER_TOL, INNER_MOST)
         target = jnp.where(known[:, None], target, s.X)
         length, loss, tried = damped(p, s.X, s.loss, s.D, r, G, target)
-        X = jnp.where(length[:, None] == 1, target, s.X + length[:, None] * (target - s.X))
+        part = length[:, None]
+        X = jnp.where(part == 1, target, s.X + part * (target - s.X))
+        X = jnp.where(part > 0, X, s.X)  # also where matrices of neighbours give no target at all
+        Y = jnp.where(jnp.isfinite(Y).all(1, keepdims=True), Y, s.Y)
         moved = X - s.X
         push = times(s.A, moved)
         duals = pull - heard_duals - over_edges(push[owner], moved[owner])
@@ -212,7 +212,8 @@ class NewtonPD(MethodDefaults):
         duals = jnp.where(known[owner][:, None], duals, s.edges.duals)
 
         rounds = s.rounds + 1
-        there = jnp.where(p.links.rho > 0, heard.epoch, 0).astype(jnp.int32)
+        there = jnp.where(p.links.rho > 0, heard.epoch, 0)
+        there = jnp.clip(there, 0, len(REFRESH) + MOST_REFRESHES).astype(jnp.int32)
         newest = jnp.zeros(v, jnp.int32).at[owner].max(there, mode="drop")
         epoch = jnp.maximum(jnp.maximum(s.epoch, newest), scheduled(rounds))
         due, damp = epoch > s.epoch, length < 1

@@ -42,6 +42,11 @@ def check(
         raise MethodError(
             f"{name} cannot handle a penalty: use saga-pd or pg-extra, or leave it out"
         )
+    if chosen.second_order and not problem.loss.linear:
+        raise MethodError(
+            f"{type(chosen).__name__} needs Hessians, and has those of losses of margins alone: "
+            "use saga-pd, or lt-svr-pd-es, for a custom loss"
+        )
     for name, value, least in (
         ("rounds", rounds, 1),
         ("record_every", 1 if record_every is None else record_every, 1),

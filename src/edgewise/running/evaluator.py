@@ -66,8 +66,8 @@ class Evaluator:
         models apart, so that a step leaves no larger residual than it found; at the end of a run
         that has converged it moves nothing else to speak of. Before that only zeros are taken from
         it: a step over all data is not what the nodes have come to. Where nodes have penalties of
-        their own the mean is zero where a step takes any node to zero. Should the residual grow
-        all the same, beyond rounding, the mean stays.
+        their own the mean is zero, once they have converged, where a step takes any to zero.
+        Should the residual grow all the same, beyond rounding, the mean stays.
         """
 
         def residual(x: np.ndarray) -> float:
@@ -75,8 +75,9 @@ class Evaluator:
             return float(self.evaluate(everywhere, duals, round)["residual"])
 
         moved = np.asarray(self.evaluate(X, duals, round)["settled"])
-        moved = moved if converged else np.where(moved == 0, 0, mean)
-        if np.array_equal(moved, mean):
+        if not converged:  # one node's own penalty says nothing of the others' models yet
+            moved = np.where(moved == 0, 0, mean) if self.problem.same_penalty else mean
+        if not self.communicator.agree(int(not np.array_equal(moved, mean))):
             return mean
         rounding = ROUNDINGS * np.linalg.norm(mean) * self.curvatures.sample.sum()
         return moved if residual(moved) <= max(residual(mean), rounding) else mean

@@ -173,7 +173,7 @@ class Run(Trajectory[Executor]):
     def doubt(self, residual: float) -> str:
         """Where slopes are bounded, as of the logistic loss, too long a step does not diverge."""
         start = self.rows[0][COLUMNS.index("residual")]
-        if residual < start or len(self.rows) < LOOKS:
+        if residual < start or len(self.rows) < LOOKS or self.method.second_order:
             return ""
         shorter = float(np.min(self.executor.eta)) / 4
         return f", no less than at the start: the step may be too long, try eta={shorter:.3g}"
