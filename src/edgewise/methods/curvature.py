@@ -94,9 +94,8 @@ def first_gap(ids: Array, dtype: jnp.dtype) -> Gap:
 def next_gap(gap: Gap, heard: Array, many: Array, rounds: Array) -> Gap:
     """heard: (v, PROBES) the sum over `many` (v,) neighbours; rounds: (v,) of the node so far."""
     mean = jnp.where(many[:, None] > 0, heard / jnp.maximum(many, 1)[:, None], gap.probes)
-    probes = (
-        (0.5 * (gap.probes + mean)).astype(jnp.float32).astype(mean.dtype)
-    )  # as neighbours see it
+    probes = 0.5 * (gap.probes + mean)
+    probes = probes.astype(jnp.float32).astype(mean.dtype)  # as neighbours see it
     change = jnp.sqrt(((probes - gap.probes) ** 2).mean(1))
     double = (rounds >= 2) & (rounds & (rounds - 1) == 0)
     # more change than before tells nothing: somebody has begun anew

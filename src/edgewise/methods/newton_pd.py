@@ -9,7 +9,6 @@ import numpy as np
 from jax import Array, lax
 
 from edgewise.backend.pytree import pytree
-from edgewise.errors import MethodError
 from edgewise.gradients.full import Full
 from edgewise.methods.contract import Messages, MethodDefaults, Weights
 from edgewise.methods.curvature import (
@@ -142,11 +141,6 @@ class NewtonPD(MethodDefaults):
 
     def init(self, p: Block, X: Array, duals: Array | None) -> tuple[State, Messages]:
         """duals: (e, n), one per directed edge."""
-        if not p.loss.linear:
-            raise MethodError(
-                "newton-pd needs Hessians, and has those of losses of margins alone: use saga-pd, "
-                "or a local training method, for a custom loss"
-            )
         (v, n), e = X.shape, len(p.links.owner)
         everyone, zeros = jnp.ones(v, bool), jnp.zeros((v, n, n), X.dtype)
         none, count = jnp.zeros(v, X.dtype), jnp.zeros(v, jnp.int32)
@@ -156,20 +150,14 @@ class NewtonPD(MethodDefaults):
         own = X[p.links.owner]
         duals = jnp.zeros_like(own) if duals is None else duals
         edges = Edges(duals, jnp.zeros((e, n, n), X.dtype), jnp.zeros(e, jnp.float32))
+        asked = 0 * p.counts + p.counts  # an array of its own: carries are donated
         s = State(
-            *(X, X, p.mean_losses(X, everyone), H, body, count, zeros, 0 * body[:, 0], zeros),
-            *(
-                none[:, None],
-                Solver(zeros, jnp.zeros_like(X)),
-                jnp.zeros_like(X),
-                gap,
-                balance,
-                count,
-                count,
-                everyone,
-            ),
-            *(edges, Memory(0 * p.counts + p.counts, 0 * p.counts + p.counts, sent_to(p.links, v))),
-        )
+            X=X, sent=X, loss=p.mean_losses(X, everyone), H=H, body=body, level=count,
+            A=zeros, version=0 * body[:, 0], D=zeros, total=none[:, None],
+            solver=Solver(zeros, jnp.zeros_like(X)), Y=jnp.zeros_like(X), gap=gap, balance=balance,
+            rounds=count, epoch=count, renewed=everyone, edges=edges,
+            memory=Memory(asked, asked, sent_to(p.links, v)),
+        )  # fmt: skip
         return s, (own, duals, tell(everyone, count, ~everyone, count, gap.probes, body))
 
     def told(self, p: Block, H: Array, gap: Gap, balance: Balance) -> Array:
@@ -295,9 +283,11 @@ class NewtonPD(MethodDefaults):
 
 def only_if(flag: Array, change: Callable[[Any], Any], carry: Any) -> Any:
     """A branch, as a loop: what it carries is then changed in place, or not even copied."""
-    done = jnp.zeros((), bool)
-    body = lambda c: (done, change(c[1]))  # noqa: E731
-    return lax.while_loop(lambda c: c[0], body, (flag, carry))[1]
+
+    def once(c: Any) -> Any:
+        return jnp.zeros((), bool), change(c[1])
+
+    return lax.while_loop(lambda c: c[0], once, (flag, carry))[1]
 
 
 def with_ridge(p: Block, H: Array) -> Array:
