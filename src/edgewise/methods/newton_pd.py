@@ -9,6 +9,7 @@ import numpy as np
 from jax import Array, lax
 
 from edgewise.backend.pytree import pytree
+from edgewise.errors import MethodError
 from edgewise.gradients.full import Full
 from edgewise.methods.contract import Messages, MethodDefaults, Weights
 from edgewise.methods.curvature import (
@@ -115,7 +116,7 @@ class NewtonPD(MethodDefaults):
     """
 
     factor: Any = 1.0  # times what the rule gives
-    eta: Any = "auto"  # of the prox that a run begins from, and nothing else
+    eta: Any = "auto"  # of the prox that a run begins from: nobody's to choose
 
     hears = ("each", "each", "news")
     news_head = HEAD
@@ -129,6 +130,8 @@ class NewtonPD(MethodDefaults):
         return size, size, HEAD + body_size(size)
 
     def prepare(self, k: Knowledge) -> tuple["NewtonPD", Weights]:
+        if not (isinstance(self.eta, str) and self.eta == "auto"):
+            raise MethodError("NewtonPD has no step: leave eta out; factor scales its edges")
         eta = node_steps(self.eta, Full(), k)[k.own]
         factor = float(positive("factor", self.factor, 1, "run")[0])
         reach = np.sqrt(np.maximum(k.degrees, 1))
