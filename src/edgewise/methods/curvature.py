@@ -112,7 +112,9 @@ def next_gap(gap: Gap, heard: Array, many: Array, rounds: Array) -> Gap:
 
 class Balance(NamedTuple):
     """Whether a node should hold on to its neighbours more, or less: since the last refresh, the
-    sums of |x_j - x_i|^2 and of how far it moved, in the metric of its edges."""
+    sums of |x_j - x_i|^2 and of how far it moved, in the metric of its edges. A round counts by
+    the part of its neighbours that had something new to say: one that is silent stays away, while
+    the node comes to rest."""
 
     gain: Array  # (v,) of its factor
     apart: Array  # (v,)

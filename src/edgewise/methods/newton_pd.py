@@ -55,6 +55,7 @@ class Edges(NamedTuple):
     duals: Array  # (e, n) lambda_ij as last sent
     matrices: Array  # (e, n, n) A_j
     versions: Array  # (e,) of these; 0: none yet
+    said: Array  # (e,) a sum of what was last heard, to know something new by
 
 
 class State(NamedTuple):
@@ -152,7 +153,8 @@ class NewtonPD(MethodDefaults):
         body = pack(count + 1, shared(self.told(p, H, gap, balance)))
         own = X[p.links.owner]
         duals = jnp.zeros_like(own) if duals is None else duals
-        edges = Edges(duals, jnp.zeros((e, n, n), X.dtype), jnp.zeros(e, jnp.float32))
+        nothing = jnp.zeros(e, jnp.float32), jnp.zeros(e, X.dtype)
+        edges = Edges(duals, jnp.zeros((e, n, n), X.dtype), *nothing)
         asked = 0 * p.counts + p.counts  # an array of its own: carries are donated
         s = State(
             X=X, sent=X, loss=p.mean_losses(X, everyone), H=H, body=body, level=count,
@@ -211,8 +213,11 @@ class NewtonPD(MethodDefaults):
         H = p.hessians(s.H, X, due | damp)
         many = p.links.gather(heard.present[:, None].astype(X.dtype), v)[:, 0]
         gap = next_gap(s.gap, p.links.gather(heard.probes, v), many, rounds)
-        apart = s.balance.apart + p.links.gather((between * pull).sum(1)[:, None], v)[:, 0]
-        way = s.balance.moved + (moved * times(s.D, moved)).sum(1)
+        said = (theirs + heard_duals).sum(1)
+        new = (said != s.edges.said).astype(X.dtype)[:, None]
+        apart = s.balance.apart + p.links.gather(new * (between * pull).sum(1)[:, None], v)[:, 0]
+        heard_of = p.links.gather(new * rho, v) / jnp.where(s.total > 0, s.total, 1)
+        way = s.balance.moved + heard_of[:, 0] * (moved * times(s.D, moved)).sum(1)
         balance = balanced(Balance(s.balance.gain, apart, way), due, epoch > 1)
 
         fit = p.links.gather(jnp.where(alike, p.links.mixing, 0)[:, None], v)
@@ -237,7 +242,7 @@ class NewtonPD(MethodDefaults):
         s = s._replace(
             X=X, sent=sent, loss=loss, H=H, body=body, level=level, Y=Y, gap=gap, balance=balance,
             rounds=rounds, epoch=epoch, renewed=due | damp, memory=memory,
-            edges=s.edges._replace(duals=duals),
+            edges=s.edges._replace(duals=duals, said=said),
         )  # fmt: skip
         lacking = any_edge(p.links, heard.stale, v)
         return s, (sent[owner], duals, tell(fresh | again, level, lacking, epoch, gap.probes, body))
