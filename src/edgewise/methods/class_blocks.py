@@ -28,8 +28,11 @@ def block_shape(size: int, outputs: int) -> tuple[int, int]:
 
 
 def times(M: Array, z: Array) -> Array:
-    """Of symmetric blocks (..., b, f, f) and vectors (..., b, f): read as they lie, no copy."""
-    return jnp.einsum("...bij,...bi->...bj", M, z, precision=lax.Precision.HIGHEST)
+    """Of symmetric blocks (..., b, f, f) and vectors (..., b, f). With one axis before the matrices
+    they are read as they lie; with more XLA would lay out a copy."""
+    f = z.shape[-1]
+    M, rows = M.reshape(-1, f, f), z.reshape(-1, f)
+    return jnp.einsum("vij,vi->vj", M, rows, precision=lax.Precision.HIGHEST).reshape(z.shape)
 
 
 class ClassBlocks(NamedTuple):

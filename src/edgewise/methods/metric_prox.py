@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array, lax
-from jax.scipy.linalg import cho_solve
+from jax.scipy.linalg import solve_triangular
 
 from edgewise.methods.class_blocks import ClassBlocks, add_diagonal, block_shape, diagonals, times
 from edgewise.problem.stacked_penalties import StackedPenalties
@@ -17,7 +17,8 @@ class Solver(NamedTuple):
     """(M + S)^-1 of every node; S is zero where there is no penalty, or one that is quadratic and
     part of M, else the weight of the inner steps, a diagonal."""
 
-    inverse: Array  # (v, b, f, f) of the blocks; with classes one more, (sum_c M_c^-1)^-1
+    inverse: Array  # (v, C, f, f) M_c^-1
+    shared: Array  # (v, 2, f, f) that of the mean, (sum_c M_c^-1)^-1; (v, 0, f, f) for one output
     weight: Array  # (v, n) the diagonal S
 
 
@@ -31,7 +32,7 @@ def make_solver(M: Array, penalty: StackedPenalties, blocks: ClassBlocks, like: 
     jitter = max(JITTER, 4 * M.shape[-1] * float(jnp.finfo(M.dtype).eps))
     M = add_diagonal(M, jnp.where(empty, 1, jitter * sizes))
     if penalty.smooth:
-        return Solver(inverses(M, blocks), jnp.zeros_like(like))
+        return Solver(*inverses(M, blocks), jnp.zeros_like(like))
     diagonal = jnp.where(empty, 1, diagonal)[:, : blocks.outputs]
     size = 1 / jnp.sqrt(diagonal)
     own = M[:, : blocks.outputs]
@@ -42,14 +43,15 @@ def make_solver(M: Array, penalty: StackedPenalties, blocks: ClassBlocks, like: 
     weight = jnp.where(penalty.at_nodes("separable")[:, None], weight, common)
     weight = jnp.where(without_kinks(penalty)[:, None], 0, weight)
     M = add_diagonal(M, weight[:, None])
-    return Solver(inverses(M, blocks), blocks.model(jnp.broadcast_to(weight[:, None], size.shape)))
+    weights = jnp.broadcast_to(weight[:, None], size.shape)
+    return Solver(*inverses(M, blocks), blocks.model(weights))
 
 
 def no_solver(X: Array, blocks: ClassBlocks) -> Solver:
     """Zeros, of the shapes that a solver has."""
-    b, f = block_shape(X.shape[1], blocks.outputs)
-    b += blocks.outputs > 1
-    return Solver(jnp.zeros((len(X), b, f, f), X.dtype), jnp.zeros_like(X))
+    (b, f), v, C = block_shape(X.shape[1], blocks.outputs), len(X), blocks.outputs
+    own, shared = (jnp.zeros((v, many, f, f), X.dtype) for many in (C, 2 * (b > 1)))
+    return Solver(own, shared, jnp.zeros_like(X))
 
 
 def without_kinks(penalty: StackedPenalties) -> Array:
@@ -61,29 +63,30 @@ def quadratic(penalty: StackedPenalties, X: Array) -> Array:
     return jnp.where(penalty.at_nodes("quadratic")[:, None], penalty.ridge(X), 0)
 
 
-def inverses(M: Array, blocks: ClassBlocks) -> Array:
-    made = inverse(M)
+def inverses(M: Array, blocks: ClassBlocks) -> tuple[Array, Array]:
+    own = inverse(M[:, : blocks.outputs])
     if blocks.outputs == 1:
-        return made
-    return jnp.concatenate([made, inverse(made[:, :-1].sum(1, keepdims=True))], 1)
+        return own, own[:, :0]
+    return own, inverse(jnp.concatenate([M[:, -1:], own.sum(1, keepdims=True)], 1))
 
 
 def inverse(M: Array) -> Array:
     n, size = M.shape[-1], 1 / jnp.sqrt(diagonals(M))
     root = jnp.linalg.cholesky(size[..., None] * M * size[..., None, :])
-    made: Array = cho_solve((root, True), jnp.broadcast_to(jnp.eye(n, dtype=M.dtype), M.shape))
-    return size[..., None] * made * size[..., None, :]
+    unit = jnp.broadcast_to(jnp.eye(n, dtype=M.dtype), M.shape)
+    half = solve_triangular(root, unit, lower=True) * size[..., None, :]
+    return jnp.einsum("...ki,...kj->...ij", half, half, precision=lax.Precision.HIGHEST)
 
 
-def solve(inverse: Array, r: Array, blocks: ClassBlocks) -> Array:
+def solve(solver: Solver, r: Array, blocks: ClassBlocks) -> Array:
     """(v, n) (M + S)^-1 r. With classes: u_c = M_c^-1 (r_c - mu), mu such that they add up to zero,
     and what they share by its own block."""
     parts = blocks.classes(r)
     if blocks.outputs == 1:
-        return blocks.model(times(inverse, parts))
-    own, mean, sum = inverse[:, :-2], inverse[:, -2:-1], inverse[:, -1:]
-    mu = times(sum, times(own, parts).sum(1, keepdims=True))
-    return blocks.model(times(own, parts - mu) + times(mean, parts.mean(1, keepdims=True)))
+        return blocks.model(times(solver.inverse, parts))
+    sums = times(solver.inverse, parts).sum(1)
+    shared = times(solver.shared, jnp.stack([parts.mean(1), sums], 1))
+    return blocks.model(times(solver.inverse, parts - shared[:, 1:]) + shared[:, :1])
 
 
 def newton_step(
@@ -105,7 +108,7 @@ def newton_step(
     """
     r = r + quadratic(penalty, X) * X
     if penalty.smooth:
-        return X - solve(solver.inverse, r, blocks), Y
+        return X - solve(solver, r, blocks), Y
     exact = without_kinks(penalty)[:, None]
     S = solver.weight
     t = 1 / jnp.where(S > 0, S, 1)
@@ -122,7 +125,7 @@ def newton_step(
     def inner(carry: Any) -> Any:
         taken, z, Y, left = carry
         # M (u - X) + r + Y + S (u - z) = 0
-        u = X - solve(solver.inverse, r + Y + S * (X - z), blocks)
+        u = X - solve(solver, r + Y + S * (X - z), blocks)
         u = over * u + (1 - over) * z
         new = jnp.where(exact, u, penalty.prox(u + Y * t, t))
         dual = Y + S * (u - new)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from edgewise.backend.no_inline import no_inline
 from edgewise.backend.pytree import pytree
 from edgewise.errors import MethodError
 from edgewise.gradients.full import Full
@@ -180,7 +181,7 @@ class NewtonPD(MethodDefaults):
         theirs, heard_duals, news = inbox
         heard = listen(news, LEVELS, s.X.dtype)
         alike = ~heard.stale & (heard.version > 0) & (heard.epoch == s.epoch[owner])
-        s, average, known = self.metric(p, s, heard, alike)
+        s, known = self.metric(p, s, heard)
         rho = jnp.where(s.edges.versions > 0, p.links.rho, 0)[:, None]
 
         def over_edges(own: Array, z: Array) -> Array:
@@ -212,7 +213,8 @@ class NewtonPD(MethodDefaults):
         newest = jnp.zeros(v, jnp.int32).at[owner].max(there, mode="drop")
         epoch = jnp.maximum(jnp.maximum(s.epoch, newest), scheduled(rounds))
         due, damp = epoch > s.epoch, length < 1
-        H = p.hessians(s.H, X, due | damp)
+        anew = due | damp
+        H = only_if(anew.any(), lambda H: p.hessians(H, X, anew), s.H)
         many = p.links.gather(heard.present[:, None].astype(X.dtype), v)[:, 0]
         gap = next_gap(s.gap, p.links.gather(heard.probes, v), many, rounds)
         said = (theirs + heard_duals).sum(1)
@@ -228,31 +230,31 @@ class NewtonPD(MethodDefaults):
         fresh = due | rising
         version = s.body[:, 0] + fresh
 
-        def anew(_: Array) -> Array:
+        def told_anew(_: Array) -> Array:
             begun = carried(self.told(p, H, X, gap, balance), s.A)
-            own = jnp.where(match(due, H), begun, average)
+            own = jnp.where(match(due, H), begun, average(p, s, heard, alike))
             return jnp.where(fresh[:, None], pack(version, shared(own, blocks)), s.body)
 
-        body = only_if(fresh.any(), anew, s.body)
+        body = only_if(fresh.any(), told_anew, s.body)
         again = any_edge(p.links, heard.missing, v) & ~fresh & (rounds % 2 == 0)
         memory = Memory(
-            s.memory.calls + p.counts + jnp.where(due | damp, p.counts, 0),
+            s.memory.calls + p.counts + jnp.where(anew, p.counts, 0),
             s.memory.evaluations + tried * p.counts,
             s.memory.bodies + jnp.where(fresh | again, sent_to(p.links, v), 0),
         )
         level = jnp.where(due, 0, s.level + rising)
         s = s._replace(
             X=X, sent=sent, loss=loss, H=H, body=body, level=level, Y=Y, gap=gap, balance=balance,
-            rounds=rounds, epoch=epoch, renewed=due | damp, memory=memory,
+            rounds=rounds, epoch=epoch, renewed=anew, memory=memory,
             edges=s.edges._replace(duals=duals, said=said),
         )  # fmt: skip
         lacking = any_edge(p.links, heard.stale, v)
         return s, (sent[owner], duals, tell(fresh | again, level, lacking, epoch, gap.probes, body))
 
-    def metric(self, p: Block, s: State, heard: Heard, alike: Array) -> tuple[State, Array, Array]:
-        """The state with the matrices that have come, the next average of Hessians, and (v,) whose
-        edges have matrices, so that it can move. A matrix counts once it has been averaged: before,
-        two nodes with few samples have next to none of some directions between them."""
+    def metric(self, p: Block, s: State, heard: Heard) -> tuple[State, Array]:
+        """The state with the matrices that have come, and (v,) whose edges have matrices, so that
+        it can move. A matrix counts once it has been averaged: before, two nodes with few samples
+        have next to none of some directions between them."""
         v, blocks = len(s.X), ClassBlocks.of(p)
         shape = block_shape(s.X.shape[1], blocks.outputs)
         adopt = heard.whole & (heard.version != s.edges.versions)
@@ -263,23 +265,19 @@ class NewtonPD(MethodDefaults):
         changed = any_edge(p.links, adopt, v) | settle | (total != s.total)[:, 0]
 
         def work(carry: Any) -> Any:
-            A, _, matrices, _ = carry
+            A, _, matrices = carry
             own, came = unpack(s.body, shape, s.X.dtype), unpack(heard.news, shape, s.X.dtype)
             matrices = jnp.where(match(adopt, came), came, matrices)
             A = jnp.where(match(settle, own), own, A)
             D = 0.5 * (
                 match(total[:, 0], A) * A + p.links.gather(match(rho, matrices) * matrices, v)
             )
-            mixing = jnp.where(alike, p.links.mixing, 0)
-            rest = 1 - p.links.gather(mixing[:, None], v)[:, 0]
-            average = match(rest, own) * own + p.links.gather(match(mixing, came) * came, v)
-            return A, D, matrices, average
+            return A, D, matrices
 
-        busy = changed.any() | (s.level < LEVELS).any()
-        A, D, matrices, average = only_if(busy, work, (s.A, s.D, s.edges.matrices, s.A))
+        A, D, matrices = only_if(changed.any(), work, (s.A, s.D, s.edges.matrices))
         solver = only_if(
             (changed | s.renewed).any(),
-            lambda _: make_solver(with_ridge(p, s.H, s.X) + D, p.penalty, blocks, s.X),
+            lambda _: make_solver(with_ridge(p, added(s.H, D), s.X), p.penalty, blocks, s.X),
             s.solver,
         )
         version = jnp.where(settle, s.body[:, 0], s.version)
@@ -287,11 +285,16 @@ class NewtonPD(MethodDefaults):
         known = alone | ((total[:, 0] > 0) & (version > 0))
         edges = s.edges._replace(matrices=matrices, versions=versions)
         s = s._replace(A=A, version=version, D=D, total=total, solver=solver, edges=edges)
-        return s, average, known
+        return s, known
 
     def duals(self, links: Links, s: State, inbox: Messages, outbox: Messages) -> Array:
         """(v, n) sum_j (lambda_ij - lambda_ji) / 2, as in PrimalDual."""
         return 0.5 * links.gather(outbox[1] - inbox[1], len(s.X))
+
+
+@no_inline  # or a factorisation's layout goes up to them, and both are laid out anew every round
+def added(H: Array, D: Array) -> Array:
+    return H + D
 
 
 def only_if(flag: Array, change: Callable[[Any], Any], carry: Any) -> Any:
@@ -305,6 +308,15 @@ def only_if(flag: Array, change: Callable[[Any], Any], carry: Any) -> Any:
 
 def with_ridge(p: Block, H: Array, X: Array) -> Array:
     return ClassBlocks.of(p).with_diagonal(H, p.ridge(jnp.ones_like(X)))
+
+
+def average(p: Block, s: State, heard: Heard, alike: Array) -> Array:
+    """(v, b, f, f) what is told, averaged once more with that of neighbours who are as far."""
+    shape = s.A.shape[1], s.A.shape[2]
+    own, came = unpack(s.body, shape, s.X.dtype), unpack(heard.news, shape, s.X.dtype)
+    mixing = jnp.where(alike, p.links.mixing, 0)
+    rest = 1 - p.links.gather(mixing[:, None], len(s.X))[:, 0]
+    return match(rest, own) * own + p.links.gather(match(mixing, came) * came, len(s.X))
 
 
 def sent_to(links: Links, nodes: int) -> Array:
