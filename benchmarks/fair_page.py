@@ -151,12 +151,13 @@ def untuned_table(found: list[Setting]) -> str:
         table.append([f"{s.problem}, {s.graph}", *cells])
     middle = {at: float(np.median(values)) for at, values in each.items()}
     table.append(["median", *(short(v, u) for (u, _), v in middle.items())])
-    few = middle["rounds", DEFAULT] <= middle["rounds", "pdmm"]
-    cheap = middle["oracle_calls", DEFAULT] <= CALLS * middle["oracle_calls", "saga-pd"]
+    rounds, calls = middle["rounds", DEFAULT], middle["oracle_calls", DEFAULT]
+    few = math.isfinite(rounds) and rounds <= middle["rounds", "pdmm"]
+    cheap = math.isfinite(calls) and calls <= CALLS * middle["oracle_calls", "saga-pd"]
     lines = ["## The default, untuned, to 1e-6", "", *rows(table, len(table[0]) - 1), ""]
     verdict = (
         "What we want of it: median rounds at most those of tuned `pdmm`, which "
-        f"{'holds' if few else 'does not hold'}, and median calls at most {CALLS} times those of "
+        f"{'holds' if few else 'does not hold'};\nand median calls at most {CALLS} times those of "
         f"tuned `saga-pd`, which {'holds' if cheap else 'does not hold'}."
     )
     return "\n".join([*lines, verdict])
