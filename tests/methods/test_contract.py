@@ -107,7 +107,7 @@ def test_an_edge_keeps_the_weight_of_when_it_came_about():
 
 def test_reported_smoothness_is_that_of_the_data():
     L = PROBLEM.smoothness
-    told = ReportedSmoothness(L.counts, L.sample, L.mean, L.ridge, L.size)
+    told = ReportedSmoothness(L.counts, L.sample, L.mean, L.intercept, L.ridge, L.size)
     for batch in (1, 3, 100):
         assert np.array_equal(told.expected(batch), L.expected(batch))
 

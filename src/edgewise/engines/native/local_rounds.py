@@ -101,7 +101,8 @@ class LocalSimulator(Simulator):
             cuts = np.linspace(0, nodes, min(max(nodes, 1), PARTS * workers) + 1).astype(np.int64)
             spare = [panels.aligned((3, n), dtype) for _ in cuts[1:]]
             lazy = [
-                Lazy(np.empty((2, most)), np.empty((2, most)), np.empty(n, np.int64)) for _ in spare
+                Lazy(np.empty((2, most)), np.empty((2, most)), np.empty(2), np.empty(n, np.int64))
+                for _ in spare
             ]
 
             def part(k: int, sent: Numbers, into: Numbers, bits: Numbers) -> None:
@@ -129,12 +130,14 @@ class LocalSimulator(Simulator):
         """What kernels are given but for messages and random bits; the node's own state last."""
         method, p, old = self.method, self.block, carry[0]
         rule = panels.rule_of(method, p.loss)
-        gamma = 1 / (1 / method.eta + p.links.total)
+        total = p.edge_totals()
+        gamma, free = 1 / (1 / method.eta + total[:, :1]), 1 / (1 / method.eta + total[:, -1:])
         softly = threshold_and_shrink(p.penalty.members[0], gamma)
-        numbers = (gamma, 1 / method.eta, p.links.total, *softly)
+        numbers = (gamma, 1 / method.eta, total[:, :1], *softly, free)
         each = [np.broadcast_to(np.asarray(a, np.float64), gamma.shape)[:, 0] for a in numbers]
         steps = np.asarray(method.steps).astype(np.int64)
         enough = np.asarray(method.enough, np.float64)
+        each.append(np.asarray(p.edge_weights()[:, -1], np.float64))
         node = Node(*map(read_only, (steps, enough, *map(np.ascontiguousarray, each))))
         scale = np.empty(0, p.labels.dtype) if p.scale is None else p.scale
         none = np.empty(0, p.labels.dtype)
