@@ -41,6 +41,15 @@ def steps_by_rule(local: int | str, gradient: Estimator, k: Knowledge) -> np.nda
     return np.ceil(1 / (eta * trained_curvature(k))).clip(1, MOST_STEPS).astype(np.int64)
 
 
+def enough_by_rule(
+    local: int | str, gradient: Estimator, tau: np.ndarray, k: Knowledge
+) -> np.ndarray:
+    """(k,) ENOUGH by "auto"; zero, so that a node never looks, where its steps are given, or draw
+    fewer samples than it has: the noise of the others would not let it settle."""
+    drawn = np.inf if gradient.samples is None else gradient.samples * tau
+    return np.where((drawn >= k.curvatures.counts) & isinstance(local, str), ENOUGH, 0.0)
+
+
 def trained_weights(
     rho: Any, eta: np.ndarray, tau: np.ndarray, k: Knowledge
 ) -> dict[str, np.ndarray]:
@@ -60,10 +69,12 @@ def trained_weights(
 
 
 def trained_curvature(k: Knowledge) -> np.ndarray:
-    """(k,) as `local_curvature`, of all coordinates but the intercept."""
-    L = k.curvatures.mean
-    rest = np.maximum(L - k.curvatures.intercept, ASSUMED_RATIO * L)
-    return np.asarray(np.sqrt(np.maximum(k.curvatures.ridge, ASSUMED_RATIO * rest) * rest))
+    """(k,) as `local_curvature`, of all coordinates but the intercept; and where there are many,
+    mu_i is not assumed to be more than L of a sample over n, which no mean of curvatures is."""
+    c = k.curvatures
+    L = np.maximum(c.mean - c.intercept, ASSUMED_RATIO * c.mean)
+    assumed = np.minimum(ASSUMED_RATIO * L, c.sample / c.size)
+    return np.asarray(np.sqrt(np.maximum(c.ridge, assumed) * L))
 
 
 class Training(NamedTuple):

@@ -14,8 +14,8 @@ from edgewise.gradients.contract import Estimator
 from edgewise.methods.contract import Messages, MethodDefaults, Weights, require_estimator
 from edgewise.methods.knowledge import Knowledge
 from edgewise.methods.local_training import (
-    ENOUGH,
     Training,
+    enough_by_rule,
     require_local,
     steps_by_rule,
     train,
@@ -124,7 +124,7 @@ class PrimalDual(MethodDefaults):
             return ready, {"rho": dual_weights(self.rho, eta, k)}
         tau = steps_by_rule(self.local, tuned, k)
         own_tau = tau[k.own]
-        enough = np.full(len(k.own), ENOUGH if self.local == "auto" else 0.0)
+        enough = enough_by_rule(self.local, tuned, tau, k)[k.own]
         ready = replace(ready, local=int(own_tau.max()), steps=own_tau, enough=enough)
         return ready, trained_weights(self.rho, eta, tau, k)
 
