@@ -5,6 +5,7 @@ import contextlib
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import jax
@@ -128,23 +129,31 @@ class LocalSimulator(Simulator):
 
     def prepared(self, carry: Any) -> tuple[Any, ...]:
         """What kernels are given but for messages and random bits; the node's own state last."""
-        method, p, old = self.method, self.block, carry[0]
+        return *self.fixed, self.local(carry[0])
+
+    @cached_property
+    def fixed(self) -> tuple[Any, ...]:
+        """What stays as it is in a run."""
+        method, p = self.method, self.block
         rule = panels.rule_of(method, p.loss)
-        total = p.edge_totals()
-        gamma, free = 1 / (1 / method.eta + total[:, :1]), 1 / (1 / method.eta + total[:, -1:])
+        total, stiff = p.links.total, np.asarray(p.links.rho, np.float64)
+        if p.links.intercept is not None:
+            stiff = stiff * np.asarray(p.links.intercept)
+        there = np.bincount(np.asarray(p.links.owner), stiff, len(total))[:, None]
+        gamma, free = 1 / (1 / method.eta + total), 1 / (1 / method.eta + there)
         softly = threshold_and_shrink(p.penalty.members[0], gamma)
-        numbers = (gamma, 1 / method.eta, total[:, :1], *softly, free)
+        numbers = (gamma, 1 / method.eta, total, *softly, free)
         each = [np.broadcast_to(np.asarray(a, np.float64), gamma.shape)[:, 0] for a in numbers]
         steps = np.asarray(method.steps).astype(np.int64)
         enough = np.asarray(method.enough, np.float64)
-        each.append(np.asarray(p.edge_weights()[:, -1], np.float64))
-        node = Node(*map(read_only, (steps, enough, *map(np.ascontiguousarray, each))))
+        each = [*map(np.ascontiguousarray, each), stiff]
+        node = Node(*map(read_only, (steps, enough, *each)))
         scale = np.empty(0, p.labels.dtype) if p.scale is None else p.scale
         none = np.empty(0, p.labels.dtype)
         flat = map(read_only, (p.labels, scale, p.first, p.counts, none, none))
         samples = Samples(self.rows(), *flat)
         edges = panels.edges_of(p, self.network)
-        return rule, float(p.loss.ridge), samples, edges, node, self.local(old)
+        return rule, float(p.loss.ridge), samples, edges, node
 
     def rows(self) -> Any:
         X = self.problem.shards.X
