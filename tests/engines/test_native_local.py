@@ -7,6 +7,7 @@ from uneven import problem_of
 
 import edgewise as ew
 from edgewise.engines import native
+from edgewise.methods.knowledge import whole_network
 
 pytest.importorskip("numba", reason="compiled rounds need Numba: pip install 'edgewise[native]'")
 GRAPH = ew.Graph.random(7, 12, seed=1)
@@ -16,10 +17,10 @@ def dense_of(**options):
     return problem_of(260, nodes=7, **options)
 
 
-def sparse_of(**options):
+def sparse_of(length=1.0, **options):
     """Of columns that few samples have, one that none has, and a row of zeros."""
     rng, whole = np.random.default_rng(0), dense_of()
-    X = np.where(rng.random(whole.shards.X.shape) < 0.1, whole.shards.X, 0)
+    X = np.where(rng.random(whole.shards.X.shape) < 0.1, length * whole.shards.X, 0)
     X[:, 3], X[5] = 0, 0
     at = [whole.own(i) for i in range(whole.nodes)]
     shards = [(sp.csr_array(X[own]), whole.labels[own]) for own in at]
@@ -32,7 +33,20 @@ CASES = {
     "svrg-stop": (lambda: dense_of(loss=ew.Huber(0.5)), ew.SVRG(stop=0.6), "auto"),
     "sparse": (lambda: sparse_of(penalty=ew.SquaredL2(0.1)), ew.SAGA(), "auto"),
     "sparse-intercept": (lambda: sparse_of(weights="sample", intercept=True), ew.SAGA(), "auto"),
+    "sparse-short": (
+        lambda: sparse_of(0.1, penalty=ew.SquaredL2(1e-3), weights="sample", intercept=True),
+        ew.SAGA(),
+        "auto",
+    ),
 }
+
+
+def test_short_rows_have_a_stiffer_intercept():
+    """So that one of the cases below tries that."""
+    make, gradient, local = CASES["sparse-short"]
+    problem, method = make(), ew.PrimalDual(gradient, local=local)
+    _, weights = method.prepare(whole_network(problem, GRAPH))
+    assert weights["intercept"].min() > 2
 
 
 @pytest.mark.parametrize("name", CASES)

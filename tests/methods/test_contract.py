@@ -23,7 +23,7 @@ COUNTS = (3, 8, 5, 7, 4)
 def some_problem():
     rng = np.random.default_rng(3)
     parts = [((1 + i) * rng.standard_normal((K, 4)), rng.random(K)) for i, K in enumerate(COUNTS)]
-    return ew.Problem(parts, ew.Squared(ridge=0.02))
+    return ew.Problem(parts, ew.Squared(ridge=0.02), intercept=True)
 
 
 PROBLEM = some_problem()
@@ -35,7 +35,8 @@ WITH_A_STEP = [  # one number for all, where their rule takes the least or the l
 
 def facts(i):
     L = PROBLEM.smoothness
-    return int(GRAPH.degrees[i]), COUNTS[i], float(L.sample[i]), float(L.mean[i])
+    smooth = (float(a[i]) for a in (L.sample, L.mean, L.intercept))
+    return int(GRAPH.degrees[i]), COUNTS[i], *smooth
 
 
 def around(i):
@@ -107,7 +108,7 @@ def test_an_edge_keeps_the_weight_of_when_it_came_about():
 
 def test_reported_smoothness_is_that_of_the_data():
     L = PROBLEM.smoothness
-    told = ReportedSmoothness(L.counts, L.sample, L.mean, L.ridge, L.size)
+    told = ReportedSmoothness(L.counts, L.sample, L.mean, L.intercept, L.ridge, L.size)
     for batch in (1, 3, 100):
         assert np.array_equal(told.expected(batch), L.expected(batch))
 

@@ -126,6 +126,72 @@ def test_the_rules():
     assert_allclose(saga.eta[:, 0], 1 / np.minimum(3 * L.sample, L.sample + L.ridge * CASE.counts))
 
 
+def text_like(intercept=True):
+    """Rows of length 0.5, so that an intercept is far more curved than all else."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 12))
+    X *= 0.5 / np.linalg.norm(X, axis=1, keepdims=True)
+    y = np.where(X @ rng.normal(size=12) + 0.1 * rng.normal(size=60) > 0, 1.0, -1.0)
+    shards = ew.split(X, y, nodes=6, seed=0)
+    return ew.Problem(shards, ew.Logistic(ridge=1e-3), weights="sample", intercept=intercept)
+
+
+def test_edges_weigh_an_intercept_by_its_own_curvature():
+    """0.3 of it; s is that of the features; never less than they have."""
+    problem, graph = text_like(), ew.Graph.ring(6)
+    L = problem.smoothness
+    ready, weights = prepared(ew.PrimalDual(ew.Full(), local="auto"), problem, graph)
+    assert_allclose(L.intercept, 1.05 / 4)
+    rest = L.mean - L.intercept
+    s = np.sqrt(np.maximum(L.ridge, 0.01 * rest) * rest)
+    assert_allclose(ready.steps, np.ceil(L.mean / s))
+    i, j = graph.edges.T
+    assert_allclose(weights["rho"], np.sqrt(s[i] * s[j]))
+    assert_allclose(weights["rho"] * weights["intercept"], 0.15 * L.intercept[0])
+    assert prepared(ew.PrimalDual(ew.Full(), local="auto", rho=0.1), problem, graph)[1].keys() == {
+        "rho"
+    }
+    assert prepared(ew.PrimalDual(ew.Full(), local="auto"), text_like(False), graph)[1].keys() == {
+        "rho"
+    }
+    long = ew.Problem(CASE.problem.shards, ew.Logistic(ridge=0.005), intercept=True)
+    assert (
+        prepared(ew.PrimalDual(ew.Full(), local="auto"), long, CASE.graph)[1]["intercept"] >= 1
+    ).all()
+
+
+@pytest.mark.parametrize(
+    ("faults", "rounds"),
+    [(None, 80), (ew.Faults(drop=0.2, awake=0.7), 140)],
+    ids=["calm", "faulty"],
+)
+def test_short_rows_and_an_intercept_arrive(faults, rounds):
+    """With one weight for all coordinates they are still 1e-2 off."""
+    problem, graph = text_like(), ew.Graph.ring(6)
+    result = ew.solve(problem, graph, "lt-pd", rounds=rounds, faults=faults, reference=False)
+    assert np.abs(result.X - ew.reference(problem).x).max() < 1e-6
+
+
+def test_many_unknowns_are_taken_to_be_flat():
+    """mu is then no more than a sample's L over n."""
+    X = np.zeros((6, 400))
+    X[:, 0], X[np.arange(6), 1 + np.arange(6)] = 1, 0.1
+    problem = ew.Problem([(X, np.array([1.0, -1] * 3))] * 3, ew.Logistic(ridge=1e-6))
+    L, graph = problem.smoothness, ew.Graph.ring(3)
+    _, weights = prepared(ew.PrimalDual(ew.Full(), local="auto"), problem, graph)
+    assert_allclose(weights["rho"], np.sqrt(L.sample / 400 * L.mean))
+
+
+def test_a_node_looks_only_where_a_round_may_draw_all_its_samples():
+    few, _ = prepared(ew.PrimalDual(ew.SAGA(), local="auto"))
+    all_drawn = few.steps >= CASE.counts
+    assert (few.enough == np.where(all_drawn, 0.1, 0)).all()
+    whole, _ = prepared(ew.PrimalDual(ew.Full(), local="auto"))
+    assert (whole.enough == 0.1).all()
+    given, _ = prepared(ew.PrimalDual(ew.Full(), local=3))
+    assert (given.enough == 0).all()
+
+
 def test_compiled_rounds_of_one_step_leave_it_alone():
     rng = np.random.default_rng(0)
     wide = ew.Problem([(rng.normal(size=(3, 300)), [1.0, -1.0, 1.0])] * 2, ew.Logistic())

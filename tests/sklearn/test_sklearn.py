@@ -30,6 +30,7 @@ from edgewise.sklearn import (
     DecentralizedRidge,
     DecentralizedSVC,
 )
+from edgewise.sklearn.feature_scaling import FeatureScaling
 from edgewise.sklearn.solver_problem import SMALL, CodedLogistic, SharedProblem
 
 
@@ -399,6 +400,26 @@ def test_sparse_is_dense():
         assert_allclose(ours.predict(sp.csc_matrix(X)), ours.predict(X), rtol=1e-9)
     tiny = DecentralizedRidge().fit(sp.csc_matrix(X[:40, :5]), y[:40])
     assert_allclose(tiny.coef_, Ridge().fit(X[:40, :5], y[:40]).coef_, atol=1e-6)
+
+
+def test_text_stays_in_its_units_and_is_fitted_by_compiled_rounds(monkeypatch):
+    """Many sparse columns, and an intercept; with one that stands out they are scaled."""
+    local_rounds = pytest.importorskip("edgewise.engines.native.local_rounds", reason="no Numba")
+    rng = np.random.default_rng(0)
+    X = sp.random_array((120, 1100), density=0.02, rng=rng, format="csr")
+    X = sp.csr_array(sp.diags_array(1 / np.sqrt(X.multiply(X).sum(1))) @ X)
+    y = X @ rng.normal(size=1100) + 0.1 * rng.normal(size=120) > 0
+    ran, compiled = [], local_rounds.LocalSimulator
+    rounds = compiled.run_rounds
+    monkeypatch.setattr(compiled, "run_rounds", lambda *given: ran.append(1) or rounds(*given))
+    ours = DecentralizedLogisticRegression(C=10, n_nodes=4).fit(X, y)
+    twin = LogisticRegression(C=10, tol=1e-12, max_iter=10**5, solver="newton-cg").fit(X, y)
+    assert_allclose(ours.coef_, twin.coef_, atol=1e-6)
+    assert_allclose(ours.intercept_, twin.intercept_, atol=1e-6)
+    assert ran
+    assert (FeatureScaling.of(X, np.ones(120), True, True).scale == 1).all()
+    X.data[:5] *= 1e4
+    assert (FeatureScaling.of(X, np.ones(120), True, True).scale != 1).any()
 
 
 def test_weights_are_repeated_rows():

@@ -182,7 +182,8 @@ def links_of(
     if "rho" in weights:
         total = np.bincount(owner, weights["rho"][edge], nodes).astype(dtype)[:, None]
     slots = slots_of(owner, nodes)
-    return Links(owner.astype(np.int32), both.get("rho"), both.get("mixing"), total, slots)
+    made = Links(owner.astype(np.int32), both.get("rho"), both.get("mixing"), total, slots)
+    return made._replace(intercept=both.get("intercept"))
 
 
 def slots_of(owner: np.ndarray, nodes: int) -> np.ndarray | None:

@@ -67,7 +67,8 @@ def whole_network(
     )
 
 
-Facts = tuple[int, int, float, float]  # degree, samples, L of one sample, L of the mean loss
+# degree, samples, L of one sample, L of the mean loss, and that along an intercept
+Facts = tuple[int, int, float, float, float]
 
 
 def neighbourhood(
@@ -76,10 +77,10 @@ def neighbourhood(
     """Of one node, whose problem this is. An edge is what its two ends told each other when it
     came about, the own end first."""
     facts = [own, *(end for edge in edges for end in edge)]
-    degrees, counts, sample, mean = map(np.array, zip(*facts, strict=True))
+    degrees, counts, sample, mean, intercept = map(np.array, zip(*facts, strict=True))
     ridge = float(problem.loss.ridge)
     return Knowledge(
-        ReportedSmoothness(counts, sample, mean, ridge, problem.size),
+        ReportedSmoothness(counts, sample, mean, intercept, ridge, problem.size),
         degrees,
         np.zeros(1, np.int64),
         1 + np.arange(2 * len(edges)).reshape(-1, 2),

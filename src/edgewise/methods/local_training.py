@@ -11,12 +11,13 @@ from edgewise.errors import MethodError, whole_number
 from edgewise.gradients.contract import Estimator
 from edgewise.methods.knowledge import Knowledge
 from edgewise.methods.steps import KAPPA, dual_weights, trained_steps
-from edgewise.methods.subproblem import local_curvature
+from edgewise.methods.subproblem import ASSUMED_RATIO
 from edgewise.problem.block import Block, match
 from edgewise.problem.rows import row_dot
 
 MOST_STEPS = 2000  # of the rule
 FACTOR = 2.0
+STIFF = 0.3  # part of its own curvature that edges add to an intercept
 ENOUGH = 0.1
 LOOKS = 8  # times a round that a node looks whether it has settled: each is a pass over its model
 
@@ -37,15 +38,43 @@ def steps_by_rule(local: int | str, gradient: Estimator, k: Knowledge) -> np.nda
     if not isinstance(local, str):
         return np.full(len(k.degrees), local)
     eta = trained_steps("auto", gradient, k)
-    return np.ceil(1 / (eta * local_curvature(k))).clip(1, MOST_STEPS).astype(np.int64)
+    return np.ceil(1 / (eta * trained_curvature(k))).clip(1, MOST_STEPS).astype(np.int64)
 
 
-def trained_weights(rho: Any, eta: np.ndarray, tau: np.ndarray, k: Knowledge) -> np.ndarray:
+def enough_by_rule(
+    local: int | str, gradient: Estimator, tau: np.ndarray, k: Knowledge
+) -> np.ndarray:
+    """(k,) ENOUGH by "auto"; zero, so that a node never looks, where its steps are given, or draw
+    fewer samples than it has: the noise of the others would not let it settle."""
+    drawn = np.inf if gradient.samples is None else gradient.samples * tau
+    return np.where((drawn >= k.curvatures.counts) & isinstance(local, str), ENOUGH, 0.0)
+
+
+def trained_weights(
+    rho: Any, eta: np.ndarray, tau: np.ndarray, k: Knowledge
+) -> dict[str, np.ndarray]:
     """(m,) rho_ij: as `dual_weights`, but "auto" is FACTOR sqrt(s_i s_j / (d_i d_j)) with
     s_i = max(sqrt(mu_i L_i), 1 / (eta_i tau_i)): with fewer steps than the local minimum takes a
-    node follows its edges only if they pull so much harder."""
-    pull = np.maximum(local_curvature(k), 1 / (eta * tau))
-    return dual_weights(rho, KAPPA / (FACTOR * pull), k)
+    node follows its edges only if they pull so much harder.
+
+    By that rule an intercept has rho times sqrt(r_i r_j), r_i = max(1, STIFF b_i / (FACTOR s_i)),
+    b_i its curvature: with rows as short as those of text that is a hundred times theirs."""
+    pull = np.maximum(trained_curvature(k), 1 / (eta * tau))
+    made = {"rho": dual_weights(rho, KAPPA / (FACTOR * pull), k)}
+    if isinstance(rho, str) and rho == "auto" and k.curvatures.intercept.any():
+        i, j = k.edges.T
+        stiffer = np.maximum(1, STIFF * k.curvatures.intercept / (FACTOR * pull))
+        made["intercept"] = np.sqrt(stiffer[i] * stiffer[j])
+    return made
+
+
+def trained_curvature(k: Knowledge) -> np.ndarray:
+    """(k,) as `local_curvature`, of all coordinates but the intercept; and where there are many,
+    mu_i is not assumed to be more than L of a sample over n, which no mean of curvatures is."""
+    c = k.curvatures
+    L = np.maximum(c.mean - c.intercept, ASSUMED_RATIO * c.mean)
+    assumed = np.minimum(ASSUMED_RATIO * L, c.sample / c.size)
+    return np.asarray(np.sqrt(np.maximum(c.ridge, assumed) * L))
 
 
 class Training(NamedTuple):
@@ -71,7 +100,7 @@ def train(
     in its memory.
     """
     eta, steps, enough = training
-    D = p.links.total
+    D = p.edge_totals()
     gamma = 1 / (1 / eta + D)
     stretch = jnp.ceil(steps / LOOKS)
 

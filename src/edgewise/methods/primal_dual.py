@@ -14,8 +14,8 @@ from edgewise.gradients.contract import Estimator
 from edgewise.methods.contract import Messages, MethodDefaults, Weights, require_estimator
 from edgewise.methods.knowledge import Knowledge
 from edgewise.methods.local_training import (
-    ENOUGH,
     Training,
+    enough_by_rule,
     require_local,
     steps_by_rule,
     train,
@@ -124,9 +124,9 @@ class PrimalDual(MethodDefaults):
             return ready, {"rho": dual_weights(self.rho, eta, k)}
         tau = steps_by_rule(self.local, tuned, k)
         own_tau = tau[k.own]
-        enough = np.full(len(k.own), ENOUGH if self.local == "auto" else 0.0)
+        enough = enough_by_rule(self.local, tuned, tau, k)[k.own]
         ready = replace(ready, local=int(own_tau.max()), steps=own_tau, enough=enough)
-        return ready, {"rho": trained_weights(self.rho, eta, tau, k)}
+        return ready, trained_weights(self.rho, eta, tau, k)
 
     def init(self, p: Block, X: Array, duals: Array | None) -> tuple[Any, Messages]:
         """duals: (v, n) sums over a node's edges, or None: zero. The edge form takes (e, n)."""
@@ -135,13 +135,13 @@ class PrimalDual(MethodDefaults):
             d = jnp.zeros_like(X) if duals is None else duals
             gain = jnp.ones((X.shape[0], 1), X.dtype)
             return NodeState(X, 2 * d, -d, gain, memory), (X,)
-        sent = p.links.rho[:, None] * X[p.links.owner]
+        sent = p.edge_weights() * X[p.links.owner]
         return EdgeState(X, memory), (sent if duals is None else sent - duals,)
 
     def step(self, p: Block, s: Any, inbox: Messages, random_bits: Array) -> tuple[Any, Messages]:
         if self.times > 1:
             return self.train(p, s, inbox[0], random_bits)
-        degree = p.links.total
+        degree = p.edge_totals()
         gamma = 1 / (1 / self.eta + degree)
         G, memory = self.gradient(p, s.X, s.memory, random_bits)
         if self.form == "node":
@@ -152,7 +152,7 @@ class PrimalDual(MethodDefaults):
             return NodeState(X, S, R, jnp.minimum(2 * s.gain, 2), memory), (X,)
         heard = inbox[0]
         X = p.penalty.prox(gamma * (s.X / self.eta - G + p.links.gather(heard, len(s.X))), gamma)
-        return EdgeState(X, memory), (2 * p.links.rho[:, None] * X[p.links.owner] - heard,)
+        return EdgeState(X, memory), (2 * p.edge_weights() * X[p.links.owner] - heard,)
 
     def train(
         self, p: Block, s: EdgeState, heard: Array, random_bits: Array
@@ -162,7 +162,7 @@ class PrimalDual(MethodDefaults):
         U = p.links.gather(heard, len(s.X))
         bits = random_bits.reshape(len(s.X), self.times, -1)
         X, memory = train(self.gradient, p, s.X, s.memory, U, times, bits)
-        return EdgeState(X, memory), (2 * p.links.rho[:, None] * X[p.links.owner] - heard,)
+        return EdgeState(X, memory), (2 * p.edge_weights() * X[p.links.owner] - heard,)
 
     def answer(self, s: Any) -> Array:
         """(v, n) models: the iterates, or where an accelerated estimator takes its gradients."""

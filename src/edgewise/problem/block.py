@@ -28,6 +28,7 @@ class Links(NamedTuple):
     total: Any  # (v, 1) sum of rho over a node's edges, or None
     slots: Any  # (v, d) the node's edges, padded with e; None where degrees are too uneven for that
     rows: Any = None  # weights (v, d) by slots, by kind, where they have been made ready
+    intercept: Any = None  # (e,) how many times rho an intercept gets; None: it is as the others
 
     def ready(self, kinds: tuple[str, ...]) -> "Links":
         """With rows of weights, for many rounds: a GPU would lay them out anew in each."""
@@ -93,6 +94,24 @@ class Block(NamedTuple):
     mask: Any  # (n,) one where ridge applies, or None: everywhere
     links: Any  # Links, or None where nobody speaks
     active: Any = None  # (v,) nodes that ask for gradients, the others for nothing; None: all do
+
+    # --- edges -----------------------------------------------------------------------------------
+
+    def edge_weights(self) -> Array:
+        """(e, 1) rho of the edges; (e, n) where an intercept has another."""
+        rho: Array = self.links.rho[:, None]
+        if self.links.intercept is None or self.mask is None:
+            return rho
+        return rho * jnp.where(self.mask > 0, 1, self.links.intercept[:, None])
+
+    def edge_totals(self) -> Array:
+        """(v, 1) or (v, n), the sum of a node's."""
+        links = self.links
+        total: Array = links.total
+        if links.intercept is None or self.mask is None:
+            return total
+        stiff = links.gather((links.rho * links.intercept)[:, None], len(total))
+        return jnp.where(self.mask > 0, total, stiff)
 
     # --- sampled gradients -----------------------------------------------------------------------
 

@@ -109,6 +109,10 @@ class Curvatures(Protocol):
         """(k,) L_i of a node's mean loss, at most that. It may have to be worked out first."""
 
     @property
+    def intercept(self) -> np.ndarray:
+        """(k,) L_i of a node's mean loss along an intercept alone; zero where there is none."""
+
+    @property
     def ridge(self) -> float:
         """Of the loss, the same at all nodes."""
 

@@ -74,6 +74,17 @@ class Smoothness:
             np.minimum(SAFETY * problem.loss.curvature() * tops + self.ridge, self.sample)
         )
 
+    @cached_property
+    def intercept(self) -> np.ndarray:
+        """(V,) as careful as `mean`, so that one may be taken off the other."""
+        problem = self._problem
+        own = np.zeros(problem.nodes)
+        if problem.intercept and problem.loss.linear:
+            scale = np.ones(len(problem.labels)) if problem.scale is None else problem.scale
+            sums = np.add.reduceat(np.asarray(scale, np.float64), problem.shards.first)
+            own = SAFETY * problem.loss.curvature() * sums / problem.counts
+        return np.asarray(self._gather(own), np.float64)
+
     def expected(self, batch: int) -> np.ndarray:
         return expected_smoothness(self, batch)
 
@@ -195,6 +206,7 @@ class ReportedSmoothness:
     counts: np.ndarray
     sample: np.ndarray
     mean: np.ndarray
+    intercept: np.ndarray
     ridge: float
     size: int
 

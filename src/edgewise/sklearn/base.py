@@ -81,12 +81,16 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
         weights."""
         raise NotImplementedError
 
-    def _penalty(self, scaling: FeatureScaling, outputs: int, total: float) -> Any:
+    def _regularised(self, loss: Any, scaling: FeatureScaling, total: float) -> tuple[Any, Any]:
+        """The loss and the penalty. One ridge for all features goes into the loss, where compiled
+        rounds take it."""
         l1, l2 = self._strengths(total)
-        scale = np.tile(scaling.scale, outputs)
+        if not l1 and (scaling.scale == 1).all():
+            return replace(loss, ridge=l2), None
+        scale = np.tile(scaling.scale, loss.outputs)
         if not l1:
-            return ScaledRidge(l2 / scale**2)
-        return ScaledElasticNet(l1 / scale, l2 / scale**2)
+            return loss, ScaledRidge(l2 / scale**2)
+        return loss, ScaledElasticNet(l1 / scale, l2 / scale**2)
 
     def _labels(self, y: np.ndarray, weight: np.ndarray, fresh: bool, classes: Any) -> Any:
         """Numbers for the loss, and weights by class."""
@@ -140,10 +144,11 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
             weight = weight[shards.order]
         else:
             shards = Shards(X, labels, held.counts)
+        loss, penalty = self._regularised(loss, self._scaling, float(weight.sum()))
         problem = SharedProblem(
             replace(shards, order=None),
             loss,
-            self._penalty(self._scaling, getattr(loss, "outputs", 1), float(weight.sum())),
+            penalty,
             weights="sample",
             sample_weight=weight,
             intercept=self.fit_intercept,
@@ -167,11 +172,8 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
 
     def _solved(self, problem: SharedProblem, seed: int, fresh: bool) -> Result:
         graph = self._graph(problem.nodes, seed)
-        start = (
-            np.zeros(problem.size)
-            if isinstance(problem.penalty, ScaledElasticNet | ScaledRidge)
-            else None
-        )
+        own = isinstance(problem.penalty, ScaledElasticNet | ScaledRidge)
+        start = np.zeros(problem.size) if own else None
         duals = None
         if not fresh:
             same = self._models.shape == (problem.nodes, problem.size)

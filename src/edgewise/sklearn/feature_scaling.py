@@ -7,6 +7,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from edgewise.data.shards import is_sparse
+from edgewise.methods.auto import MOST_UNKNOWNS
+
+EVEN = 100  # times the usual size of a sparse column's largest entry: up to here none stands out
 
 
 @dataclass(frozen=True)
@@ -16,6 +19,9 @@ class FeatureScaling:
     That is another way to write the same problem: an intercept without a penalty takes up a
     centre and a shift, and penalties are weighed by the scales. It only needs fewer rounds. Nodes
     can agree on both from sums over their samples, by averaging, before they begin.
+
+    Many sparse columns of a like unit, those of text say, stay as they are: a rare word would make
+    its row a long one, and with sampled gradients the longest row decides on the step.
     """
 
     centre: np.ndarray  # (p,)
@@ -29,7 +35,7 @@ class FeatureScaling:
         sparse = is_sparse(X)
         mean = np.asarray(share @ X, np.float64).ravel()
         centre = mean if centred and not sparse else np.zeros(p)  # sparse rows are to stay so
-        if not scaled:
+        if not scaled or (sparse and p > MOST_UNKNOWNS and is_even(X)):
             return cls(centre, np.ones(p))
         if sparse:
             square = np.asarray(share @ X.multiply(X), np.float64).ravel()
@@ -53,6 +59,13 @@ class FeatureScaling:
         """Weights (..., p) and intercepts (...) for features and labels as they were."""
         W = W / self.scale
         return W, bias - W @ self.centre + self.shift
+
+
+def is_even(X: Any) -> bool:
+    """Whether no column's largest entry stands out."""
+    largest = np.asarray(abs(X).max(axis=0).todense()).ravel()
+    found = largest[largest > 0]
+    return bool(len(found) == 0 or found.max() <= EVEN * np.median(found))
 
 
 def row_chunks(X: np.ndarray) -> list[slice]:

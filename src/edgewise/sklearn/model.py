@@ -109,8 +109,8 @@ class DecentralizedModel(ClassVoting):
         loss = Squared() if self.loss is None else self.loss
         return coded(loss, len(classes)) if classes is not None else loss
 
-    def _penalty(self, scaling: FeatureScaling, outputs: int, total: float) -> Any:
-        return self.penalty
+    def _regularised(self, loss: Any, scaling: FeatureScaling, total: float) -> tuple[Any, Any]:
+        return loss, self.penalty
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

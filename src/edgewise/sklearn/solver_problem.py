@@ -30,6 +30,8 @@ class Coded:
 
 @pytree()
 class CodedLogistic(Coded, Logistic):
+    compiled_as = "logistic"  # the formula; labels are the same numbers
+
     ridge: Any = 0.0
 
 

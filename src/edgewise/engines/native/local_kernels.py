@@ -30,6 +30,8 @@ class Node(NamedTuple):
     degree: Any
     threshold: Any
     shrink: Any
+    free: Any  # gamma of an intercept
+    stiff: Any  # (e,) weights of edges on it
 
 
 class Local(NamedTuple):
@@ -178,23 +180,37 @@ def train_dense(rule, ridge, samples, edges, node, looks, s, sent, into, bits, f
 class Lazy(NamedTuple):
     """Of one node and round: after m steps x <- x power[m] + gamma (U - mean) series[m]."""
 
-    power: Any  # (2, most + 1) with ridge, and without (an intercept)
+    power: Any  # (2, most + 1) of coordinates with ridge, and of the intercept
     series: Any  # (2, most + 1)
+    pull: Any  # (2,) gamma, shrunk where there is a penalty
     current: Any  # (n,) steps that a coordinate has made
 
 
 @njit
-def catch_up(lazy, x, mean, U, pull, c, t, free):
-    """Coordinate c after t steps; free: 1 if it has no ridge."""
-    m = t - lazy.current[c]
-    x[c] = lazy.power[free, m] * x[c] + pull * (U[c] - mean[c]) * lazy.series[free, m]
+def begin_lazy(lazy, node, i, ridge):
+    """Before the first step of node i."""
+    lazy.current[:] = 0
+    lazy.pull[0], lazy.pull[1] = node.gamma[i] * node.shrink[i], node.free[i]
+    for free in range(2):
+        a = lazy.pull[free] * (node.rate[i] - (0.0 if free else ridge))
+        lazy.power[free, 0], lazy.series[free, 0] = 1, 0
+        for m in range(1, node.steps[i] + 1):
+            lazy.power[free, m] = a * lazy.power[free, m - 1]
+            lazy.series[free, m] = a * lazy.series[free, m - 1] + 1
+
+
+@njit
+def catch_up(lazy, x, mean, U, c, t, free):
+    """Coordinate c after t steps; free: 1 if it is the intercept."""
+    m, force = t - lazy.current[c], lazy.pull[free] * (U[c] - mean[c])
+    x[c] = lazy.power[free, m] * x[c] + force * lazy.series[free, m]
     lazy.current[c] = t
 
 
 @njit
-def catch_up_all(lazy, x, mean, U, pull, t, bias):
+def catch_up_all(lazy, x, mean, U, t, bias):
     for c in range(len(x)):
-        catch_up(lazy, x, mean, U, pull, c, t, int(c == bias))
+        catch_up(lazy, x, mean, U, c, t, int(c == bias))
 
 
 @njit
@@ -208,50 +224,46 @@ def train_sparse(
         x, K, mean = s.X[i], samples.counts[i], s.mean[i]
         gather(edges, sent, i, U)
         before[:] = x
-        lazy.current[:] = 0
-        pull = node.gamma[i] * node.shrink[i]
-        for free in range(2):
-            a = pull * (node.rate[i] - (0.0 if free else ridge))
-            lazy.power[free, 0], lazy.series[free, 0] = 1, 0
-            for m in range(1, node.steps[i] + 1):
-                lazy.power[free, m] = a * lazy.power[free, m - 1]
-                lazy.series[free, m] = a * lazy.series[free, m - 1] + 1
+        begin_lazy(lazy, node, i, ridge)
         stretch, made = -(-node.steps[i] // looks), 0
         for t in range(node.steps[i]):
             look = (t + 1) % stretch == 0 and node.enough[i] > 0
             if look:
-                catch_up_all(lazy, x, mean, U, pull, t, bias)
+                catch_up_all(lazy, x, mean, U, t, bias)
                 previous[:] = x
             row = samples.first[i] + ((np.int64(bits[i, t]) * np.int64(K)) >> 32)
             z = 0.0
             if bias >= 0:
-                catch_up(lazy, x, mean, U, pull, bias, t, 1)
+                catch_up(lazy, x, mean, U, bias, t, 1)
                 z = x[bias]
             for q in range(begin[row], begin[row + 1]):
-                catch_up(lazy, x, mean, U, pull, columns[q], t, 0)
+                catch_up(lazy, x, mean, U, columns[q], t, 0)
                 z += values[q] * x[columns[q]]
             new = slope_at(rule, samples.labels, samples.scale, s.table, row, z)
             delta = new - s.table[row]
             s.table[row] = new
             for q in range(begin[row], begin[row + 1]):
-                touch(lazy, x, mean, U, pull, columns[q], t, 0, delta * values[q], K)
+                touch(lazy, x, mean, U, columns[q], t, 0, delta * values[q], K)
             if bias >= 0:
-                touch(lazy, x, mean, U, pull, bias, t, 1, delta, K)
+                touch(lazy, x, mean, U, bias, t, 1, delta, K)
             made = t + 1
             if look:
-                catch_up_all(lazy, x, mean, U, pull, made, bias)
+                catch_up_all(lazy, x, mean, U, made, bias)
                 moved, way = distances(x, previous, before)
                 if settled(node, i, moved**2, way**2):
                     break
-        catch_up_all(lazy, x, mean, U, pull, made, bias)
+        catch_up_all(lazy, x, mean, U, made, bias)
         s.calls[i] += made
         answer(edges, sent, i, x, into)
+        if bias >= 0:
+            for e in range(edges.begin[i], edges.begin[i + 1]):
+                into[e, bias] = 2 * node.stiff[e] * x[bias] - sent[edges.reverse[e], bias]
 
 
 @njit
-def touch(lazy, x, mean, U, pull, c, t, free, change, K):
+def touch(lazy, x, mean, U, c, t, free, change, K):
     """Step t of a coordinate of the sample."""
-    x[c] = lazy.power[free, 1] * x[c] + pull * (U[c] - mean[c] - change)
+    x[c] = lazy.power[free, 1] * x[c] + lazy.pull[free] * (U[c] - mean[c] - change)
     mean[c] += change / K
     lazy.current[c] = t + 1
 

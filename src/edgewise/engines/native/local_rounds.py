@@ -5,6 +5,7 @@ import contextlib
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import jax
@@ -101,7 +102,8 @@ class LocalSimulator(Simulator):
             cuts = np.linspace(0, nodes, min(max(nodes, 1), PARTS * workers) + 1).astype(np.int64)
             spare = [panels.aligned((3, n), dtype) for _ in cuts[1:]]
             lazy = [
-                Lazy(np.empty((2, most)), np.empty((2, most)), np.empty(n, np.int64)) for _ in spare
+                Lazy(np.empty((2, most)), np.empty((2, most)), np.empty(2), np.empty(n, np.int64))
+                for _ in spare
             ]
 
             def part(k: int, sent: Numbers, into: Numbers, bits: Numbers) -> None:
@@ -127,21 +129,31 @@ class LocalSimulator(Simulator):
 
     def prepared(self, carry: Any) -> tuple[Any, ...]:
         """What kernels are given but for messages and random bits; the node's own state last."""
-        method, p, old = self.method, self.block, carry[0]
+        return *self.fixed, self.local(carry[0])
+
+    @cached_property
+    def fixed(self) -> tuple[Any, ...]:
+        """What stays as it is in a run."""
+        method, p = self.method, self.block
         rule = panels.rule_of(method, p.loss)
-        gamma = 1 / (1 / method.eta + p.links.total)
+        total, stiff = p.links.total, np.asarray(p.links.rho, np.float64)
+        if p.links.intercept is not None:
+            stiff = stiff * np.asarray(p.links.intercept)
+        there = np.bincount(np.asarray(p.links.owner), stiff, len(total))[:, None]
+        gamma, free = 1 / (1 / method.eta + total), 1 / (1 / method.eta + there)
         softly = threshold_and_shrink(p.penalty.members[0], gamma)
-        numbers = (gamma, 1 / method.eta, p.links.total, *softly)
+        numbers = (gamma, 1 / method.eta, total, *softly, free)
         each = [np.broadcast_to(np.asarray(a, np.float64), gamma.shape)[:, 0] for a in numbers]
         steps = np.asarray(method.steps).astype(np.int64)
         enough = np.asarray(method.enough, np.float64)
-        node = Node(*map(read_only, (steps, enough, *map(np.ascontiguousarray, each))))
+        each = [*map(np.ascontiguousarray, each), stiff]
+        node = Node(*map(read_only, (steps, enough, *each)))
         scale = np.empty(0, p.labels.dtype) if p.scale is None else p.scale
         none = np.empty(0, p.labels.dtype)
         flat = map(read_only, (p.labels, scale, p.first, p.counts, none, none))
         samples = Samples(self.rows(), *flat)
         edges = panels.edges_of(p, self.network)
-        return rule, float(p.loss.ridge), samples, edges, node, self.local(old)
+        return rule, float(p.loss.ridge), samples, edges, node
 
     def rows(self) -> Any:
         X = self.problem.shards.X

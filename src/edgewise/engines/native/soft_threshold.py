@@ -25,10 +25,9 @@ def thresholds_softly(problem: Any) -> bool:
 
 
 def shrinks_alone(problem: Any) -> bool:
-    """Whether there is no threshold, nor an intercept that is left out of a penalty."""
+    """Whether there is no threshold."""
     penalties = problem.penalty if isinstance(problem.penalty, list | tuple) else [problem.penalty]
-    kinds = {declared(h) for h in penalties}
-    return kinds == {"none"} or (kinds == {"squared-l2"} and not problem.intercept)
+    return {declared(h) for h in penalties} <= {"none", "squared-l2"}
 
 
 def threshold_and_shrink(h: Any, gamma: Array) -> tuple[Array, Array]:

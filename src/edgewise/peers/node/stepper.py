@@ -31,7 +31,8 @@ CPU_OPTIONS = SIMULATED | {
 
 def facts_of(problem: Problem, degree: int) -> NodeFacts:
     L = problem.smoothness
-    return NodeFacts(degree, int(problem.counts[0]), float(L.sample[0]), float(L.mean[0]))
+    smooth = (float(a[0]) for a in (L.sample, L.mean, L.intercept))
+    return NodeFacts(degree, int(problem.counts[0]), *smooth)
 
 
 def one_round(

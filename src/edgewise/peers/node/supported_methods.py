@@ -16,7 +16,7 @@ from edgewise.problem.smoothness import ReportedSmoothness
 
 # Two peers with an edge, and numbers of no account: whatever takes more than peers know says so.
 TWO_PEERS = Knowledge(
-    ReportedSmoothness(np.ones(2, np.int64), np.ones(2), np.ones(2), 0.0, 1),
+    ReportedSmoothness(np.ones(2, np.int64), np.ones(2), np.ones(2), np.zeros(2), 0.0, 1),
     degrees=np.ones(2, np.int64),
     own=np.zeros(1, np.int64),
     edges=np.array([[0, 1]]),

@@ -12,6 +12,7 @@ class NodeFacts(NamedTuple):
     samples: int
     sample_smoothness: float
     mean_smoothness: float
+    intercept_smoothness: float = 0.0  # none where there is no intercept
 
 
 class EdgeFacts(NamedTuple):
@@ -27,6 +28,7 @@ def facts_in(values: Any) -> NodeFacts:
     """Raises ValueError unless they can be used."""
     degree, samples, *smooth = values
     facts = NodeFacts(int(degree), int(samples), *map(float, smooth))
-    if not all(USUAL[0] < number < USUAL[1] for number in facts):
+    usual = all(USUAL[0] < number < USUAL[1] for number in facts[:-1])
+    if not (usual and 0 <= facts.intercept_smoothness < USUAL[1]):
         raise ValueError("no usual numbers")
     return facts
