@@ -107,7 +107,7 @@ def test_float32_and_columns_that_say_the_same():
 
 
 def test_classes_in_blocks():
-    """Blocks mean one matrix, M = W' diag(M_b) W: products, solves and the prox are that matrix's."""
+    """Blocks mean one matrix, M = W' diag(M_b) W: products, solves and the prox are its."""
     C, f, rng = 3, 2, np.random.default_rng(4)
     blocks = ClassBlocks(C, intercepts=True)
     root = rng.normal(size=(2, C + 1, f, 2 * f))
@@ -128,6 +128,7 @@ def test_classes_in_blocks():
         penalty = stack(penalties, 2, C * f)
         solver = make_solver(jnp.asarray(M), penalty, blocks, jnp.asarray(X))
         u, _ = newton_step(penalty, solver, X, r, jnp.zeros_like(X), 1e-13, 20_000, blocks)
-    pull = -r - np.einsum("vij,vj->vi", whole, np.array(u) - X)
+    u = np.array(u)
+    pull = -r - np.einsum("vij,vj->vi", whole, u - X)
     assert_allclose(cat.prox(penalties[0], u[0] + 0.3 * pull[0], 0.3), u[0], atol=1e-7)
     assert_allclose(pull[1], 0, atol=1e-7)
