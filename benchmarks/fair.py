@@ -35,7 +35,16 @@ PASSES = 100  # budget of oracle calls, in passes over a node's data
 ROUNDS = 3000  # budget of rounds; and of bytes, in rounds of one vector an edge
 SEEDS = 3
 UNTUNED = ", untuned"
-SLOW = ("lt-pd", "lt-svr-pd-es", "lt-saga-pd", "pdmm", "d-admm", "network-dane", "network-svrg")
+SLOW = (
+    "newton-pd",
+    "lt-pd",
+    "lt-svr-pd-es",
+    "lt-saga-pd",
+    "pdmm",
+    "d-admm",
+    "network-dane",
+    "network-svrg",
+)
 # Under other names: s-diging is gt-saga. In other units: sk-pd, sk-pd-fd. By its own steps:
 # asvr-pd-paper.
 LEFT_OUT = ("s-diging", "sk-pd", "sk-pd-fd", "asvr-pd-paper")
