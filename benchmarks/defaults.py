@@ -4,6 +4,7 @@
     python benchmarks/defaults.py --quick                thirteen of them
     python benchmarks/defaults.py --method pdmm --method saga-pd     these instead, side by side
     python benchmarks/defaults.py --only large           the settings that have this in their name
+    python benchmarks/defaults.py --jobs 16              so many settings side by side
     python benchmarks/defaults.py --against-tuned        against pdmm and saga-pd with steps tuned
     python benchmarks/defaults.py --demo --fit --faults  the demo, the estimators, the fault table
 
@@ -19,14 +20,17 @@ Results go to --out: defaults.csv, defaults.md and a trace a run, under curves/.
 import argparse
 import csv
 import multiprocessing
+import queue
 import resource
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from defaults_table import MOST, TOL, Row, line, markdown, summary
+from side_by_side import core_of, forget_programs, stay_on
 
 ROOT = Path(__file__).parents[1]
 EVERY = 10  # rounds between two looks
@@ -111,12 +115,11 @@ def judge(setting: Any, method: str, o: argparse.Namespace) -> Row:
 # --- all runs --------------------------------------------------------------------------------
 
 
-def work(calls: Any, o: argparse.Namespace) -> None:
+def work(calls: Any, o: argparse.Namespace, core: int | None) -> None:
     """The process that runs settings, one after the other, until it is told None."""
-    import jax
+    if core is not None:
+        stay_on(core)
     import ordinary
-
-    from edgewise.backend import programs
 
     most = int(o.memory * 2**30)
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
@@ -126,21 +129,21 @@ def work(calls: Any, o: argparse.Namespace) -> None:
             calls.send(judge(ordinary.SETTINGS[task[0]], task[1], o))
         except Exception as error:
             calls.send(Row(*task, outcome=f"{type(error).__name__}: {str(error)[:100]}"))
-        programs.COMPILED.clear()  # shapes differ from setting to setting
-        jax.clear_caches()
+        forget_programs()
 
 
 class Worker:
     """A process to run settings in, begun anew where one hangs or dies."""
 
-    def __init__(self, o: argparse.Namespace) -> None:
-        self.o, self.process = o, None
+    def __init__(self, o: argparse.Namespace, core: int | None) -> None:
+        self.o, self.core, self.process = o, core, None
         self.context = multiprocessing.get_context("spawn")
 
     def run(self, name: str, method: str) -> Row:
         if self.process is None:
             self.here, there = self.context.Pipe()
-            self.process = self.context.Process(target=work, args=(there, self.o), daemon=True)
+            given = (there, self.o, self.core)
+            self.process = self.context.Process(target=work, args=given, daemon=True)
             self.process.start()
             there.close()
         hard = 2 * self.o.limit + GRACE
@@ -170,19 +173,32 @@ def chosen_settings(o: argparse.Namespace) -> list[str]:
 
 
 def run_settings(o: argparse.Namespace) -> list[Row]:
+    """--jobs of them side by side, told in their order."""
     (o.out / "curves").mkdir(parents=True, exist_ok=True)
+    tasks = [(name, method) for name in chosen_settings(o) for method in o.method]
+    workers = [Worker(o, core_of(k) if o.jobs > 1 else None) for k in range(o.jobs)]
+    idle: queue.Queue[Worker] = queue.Queue()
+    for worker in workers:
+        idle.put(worker)
+
+    def run(task: tuple[str, str]) -> Row:
+        worker = idle.get()
+        try:
+            return worker.run(*task)
+        finally:
+            idle.put(worker)
+
     rows: list[Row] = []
-    worker = Worker(o)
-    with open(o.out / "defaults.csv", "w", newline="") as file:
+    with open(o.out / "defaults.csv", "w", newline="") as file, ThreadPoolExecutor(o.jobs) as pool:
         table = csv.writer(file)
         table.writerow(Row._fields)
-        for name in chosen_settings(o):
-            for method in o.method:
-                rows.append(worker.run(name, method))
-                table.writerow(rows[-1])
-                file.flush()
-                print(line(rows[-1]), flush=True)
-    worker.close()
+        for row in pool.map(run, tasks):
+            rows.append(row)
+            table.writerow(row)
+            file.flush()
+            print(line(row), flush=True)
+    for worker in workers:
+        worker.close()
     (o.out / "defaults.md").write_text(markdown(rows))
     print("\n" + "\n".join(summary(rows, m) for m in o.method))
     return rows
@@ -211,6 +227,7 @@ def main() -> None:
     add("--rounds", type=int, default=MOST, help="rounds a run may take")
     add("--limit", type=float, default=120.0, help="seconds of wall clock a run may take")
     add("--memory", type=float, default=8.0, help="GB that a run's process may take")
+    add("--jobs", type=int, default=1, help="processes side by side, one core each")
     for section in ("against-tuned", "demo", "fit", "faults"):
         add(f"--{section}", action="store_true", help="this section instead")
     o = parser.parse_args()

@@ -18,6 +18,7 @@ from pathlib import Path
 import fair
 import faults as fault_table
 import numpy as np
+from side_by_side import forget_programs, processes
 
 import edgewise as ew
 
@@ -33,24 +34,25 @@ PART, TIGHT = 0.1, 1e-6  # of these, at most; and how near the coefficients have
 def against_tuned(o: argparse.Namespace) -> None:
     """Medians over the twelve settings; infinite where the budget did not do. What tuning found is
     kept in --out, so that another method can be held against it."""
-    found: dict[str, list[list[float]]] = {}
+    kept = o.out / ("tuned-quick.json" if o.quick else "tuned.json")
+    known = json.loads(kept.read_text()) if kept.exists() else {}
+    names = [f"{problem}:{graph}" for problem in fair.PROBLEMS for graph in fair.GRAPHS]
+    names = [n for n in names if not o.only or any(part in n for part in o.only)]
+    found: dict[str, list[list[float]]] = {m: [] for m in o.method}
     print("to 1e-6 of the first divergence: tuned pdmm, tuned saga-pd, and nothing tuned")
-    for problem_name, (_, build) in fair.PROBLEMS.items():
-        problem, _ = build(o.data if o.data.is_dir() else None)
-        for graph_name, make in fair.GRAPHS.items():
-            name = f"{problem_name}:{graph_name}"
-            if o.only and not any(part in name for part in o.only):
-                continue
-            graph = make()
-            theirs = tuned_costs(problem, graph, name, o)
-            print(f"{name}: pdmm {theirs[0]:,.0f} rounds, saga-pd {theirs[1]:,.0f} calls", end="")
-            for method in o.method:
-                ours = costs(problem, graph, method, ("rounds", "oracle_calls"), o, tune=False)
-                found.setdefault(method, []).append([*theirs, *ours])
-                print(f"; {method} {ours[0]:,.0f} rounds, {ours[1]:,.0f} calls", end="")
-            print(flush=True)
-    for method, each in found.items():
-        theirs_r, theirs_c, ours_r, ours_c = np.median(np.array(each), 0)
+    with processes(o.jobs) as pool:
+        todo = [pool.submit(in_setting, name, known.get(name), o) for name in names]
+        for name, future in zip(names, todo, strict=True):
+            theirs, each = future.result()
+            known[name] = theirs
+            kept.write_text(json.dumps(known, indent=1))
+            told = f"{name}: pdmm {theirs[0]:,.0f} rounds, saga-pd {theirs[1]:,.0f} calls"
+            for method, ours in each.items():
+                found[method].append([*theirs, *ours])
+                told += f"; {method} {ours[0]:,.0f} rounds, {ours[1]:,.0f} calls"
+            print(told, flush=True)
+    for method, every in found.items():
+        theirs_r, theirs_c, ours_r, ours_c = np.median(np.array(every), 0)
         print(
             f"{method}: median rounds {ours_r:,.0f}, tuned pdmm {theirs_r:,.0f}: "
             f"{verdict(ours_r <= theirs_r)}; median calls {ours_c:,.0f}, tuned saga-pd "
@@ -58,17 +60,19 @@ def against_tuned(o: argparse.Namespace) -> None:
         )
 
 
-def tuned_costs(
-    problem: ew.Problem, graph: ew.Graph, name: str, o: argparse.Namespace
-) -> list[float]:
-    kept = o.out / ("tuned-quick.json" if o.quick else "tuned.json")
-    known = json.loads(kept.read_text()) if kept.exists() else {}
-    if name not in known:
-        rounds = costs(problem, graph, "pdmm", ("rounds",), o)
-        calls = costs(problem, graph, "saga-pd", ("oracle_calls",), o)
-        known[name] = rounds + calls
-        kept.write_text(json.dumps(known, indent=1))
-    return known[name]
+def in_setting(
+    name: str, known: list[float] | None, o: argparse.Namespace
+) -> tuple[list[float], dict[str, list[float]]]:
+    """Rounds of tuned pdmm and calls of tuned saga-pd, then rounds and calls of each method."""
+    problem, _, graph, _ = fair.setting_of(name, o.data if o.data.is_dir() else None)
+    theirs = known or [
+        *costs(problem, graph, "pdmm", ("rounds",), o),
+        *costs(problem, graph, "saga-pd", ("oracle_calls",), o),
+    ]
+    both = ("rounds", "oracle_calls")
+    each = {m: costs(problem, graph, m, both, o, tune=False) for m in o.method}
+    forget_programs()
+    return theirs, each
 
 
 def costs(
@@ -194,14 +198,20 @@ def fitted(name: str, method: str, cache: str) -> list[float] | str:
 
 def faults(o: argparse.Namespace) -> None:
     """The rows of docs/faults.md, with the l1 penalty, by each method."""
-    problem = fault_table.hospitals(ew.L1(0.002))
     floor = f"<{fault_table.ROUNDING:.0e}"
     rounds = o.rounds if o.rounds % 400 == 0 else 400 * (o.rounds // 400 + 1)
-    for method in o.method:
-        missed = []
-        for name, given in fault_table.cases(rounds).items():
-            cell = fault_table.final(problem, method, rounds, given)
-            print(f"{name}, {method}: {cell} after {rounds} rounds", flush=True)
-            if cell != floor and "no feedback" not in name:
-                missed.append(name)
-        print(f"faults, {method}: {verdict(not missed)}" + "".join(f"; {m}" for m in missed))
+    names = [n for n in fault_table.cases(rounds) if not o.only or any(p in n for p in o.only)]
+    with processes(o.jobs) as pool:
+        for method in o.method:
+            todo = [pool.submit(fault_table.outcome, n, method, rounds) for n in names]
+            missed = []
+            for name, future in zip(names, todo, strict=True):
+                cell, arrived = future.result()
+                print(
+                    f"{name}, {method}: {cell} after {rounds} rounds; "
+                    f"below {fault_table.NEAR:.0e} for good {arrived} rounds after the last event",
+                    flush=True,
+                )
+                if cell != floor and "no feedback" not in name:
+                    missed.append(name)
+            print(f"faults, {method}: {verdict(not missed)}" + "".join(f"; {m}" for m in missed))

@@ -1,38 +1,44 @@
 """Every method, its steps found by one rule, on six problems and two graphs.
 
-    python benchmarks/fair.py                      all twelve settings, then docs/comparison.md
+    python benchmarks/fair.py --jobs 16            all twelve settings, then docs/comparison.md
     python benchmarks/fair.py --only a9a-l1:ring   one setting
+    python benchmarks/fair.py --method newton-pd   one method; both may be given again
     python benchmarks/fair.py --write              the page again, from what is there
     python benchmarks/fair.py --quick              a tenth of the budgets, to see it work
 
-Each setting is compared twice: under a budget of oracle calls, which the table of calls is from,
-and under one of bytes, which those of rounds and bytes are from. Results are kept under --out, one
-file a setting, so that a run that was stopped goes on where it was. Data come from --data (LIBSVM
-text, plain or compressed), else from LIBSVM's site; cadata has a synthetic stand-in.
+A method in a setting is tuned and run three times: under a budget of oracle calls, which the table
+of calls is from, under one of rounds, and under one of bytes. Some run untuned beside that. Results
+are kept under --out, one file a method and setting, so that a run that was stopped goes on where it
+was, and a method that has changed is run anew by deleting its files. --jobs processes share the
+work, each with a core of its own. Data come from --data (LIBSVM text, plain or compressed), else
+from LIBSVM's site; cadata has a synthetic stand-in.
 """
 
 import argparse
 import json
-import subprocess
-import sys
 import time
+from concurrent.futures import as_completed
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+from side_by_side import forget_programs, processes
 from sklearn.preprocessing import normalize, scale
 
 import edgewise as ew
+from edgewise.methods.auto import choose
+from edgewise.methods.catalogue import AUTO
 
 NODES, EDGES, ROWS, FEATURES = 20, 50, 2000, 200
 PASSES = 100  # budget of oracle calls, in passes over a node's data
-ROUNDS = 3000  # budget of bytes, in rounds of one vector an edge
+ROUNDS = 3000  # budget of rounds; and of bytes, in rounds of one vector an edge
 SEEDS = 3
-OURS = ("pd", "spd", "saga-pd", "svr-pd", "svr-pd-es", "lsvr-pd", "asvr-pd")
+UNTUNED = ", untuned"
+SLOW = ("lt-pd", "lt-svr-pd-es", "lt-saga-pd", "pdmm", "d-admm", "network-dane", "network-svrg")
 # Under other names: s-diging is gt-saga. In other units: sk-pd, sk-pd-fd. By its own steps:
 # asvr-pd-paper.
 LEFT_OUT = ("s-diging", "sk-pd", "sk-pd-fd", "asvr-pd-paper")
-UNITS = {"oracle_calls": "calls", "rounds": "bytes", "bytes_sent": "bytes"}  # from which run
 ROOT = Path(__file__).parents[1]
 
 
@@ -101,83 +107,105 @@ GRAPHS = {
 }
 
 
-def run(problem_name: str, graph_name: str, options: argparse.Namespace) -> None:
-    """One setting, both budgets, into a file."""
-    began = time.monotonic()
-    problem, data = PROBLEMS[problem_name][1](options.data)
-    graph = GRAPHS[graph_name]()
-    star = ew.reference(problem)
+@cache
+def setting_of(name: str, folder: Path | None):
+    """A problem, what its data are, a graph and the optimum."""
+    problem_name, _, graph_name = name.partition(":")
+    problem, data = PROBLEMS[problem_name][1](folder)
+    return problem, data, GRAPHS[graph_name](), ew.reference(problem)
+
+
+def work(name: str, label: str, options: argparse.Namespace) -> str:
+    """One method in one setting, under each budget, into a file."""
+    began = time.process_time()
+    problem, data, graph, star = setting_of(name, options.data)
+    tune = not label.endswith(UNTUNED)
+    method = label.removesuffix(UNTUNED)
+    vector = 2 * graph.edge_count * problem.size * 8
     short = 10 if options.quick else 1
-    names = [m for m in ew.list_methods() if m not in LEFT_OUT]
-    a_round = 2 * graph.edge_count * problem.size * 8
     budgets = {
-        "calls": (PASSES * problem.counts.mean() / short, "oracle_calls"),
-        "bytes": (ROUNDS * a_round / short, "bytes_sent"),
+        "oracle_calls": PASSES * problem.counts.mean() / short,
+        "bytes_sent": ROUNDS * vector / short,
+        "rounds": ROUNDS / short,
     }
-    out = {"data": data, "costs": {}, "steps": {}}
-    for kind, (budget, per) in budgets.items():
-        found = ew.compare(
-            problem, graph, names, budget, per, seeds=SEEDS, reference=star, show=False
-        )
-        out["refused"] = found.refused
-        out["steps"][kind] = {m: t.factors for m, t in found.tunings.items()}
-        for unit in (u for u, k in UNITS.items() if k == kind):
-            out["costs"][unit] = {
-                m: [found.cost(m, a, unit).tolist() for a in found.accuracies] for m in found.runs
-            }
-        plot = options.out / f"{problem_name}-{graph_name}-{kind}.png"
-        found.plot(["oracle_calls" if kind == "calls" else "bytes_sent"], path=plot)
-    out["minutes"] = (time.monotonic() - began) / 60
-    path = options.out / f"{problem_name}-{graph_name}.json"
-    path.write_text(json.dumps(out, indent=1))
-    print(f"{problem_name}:{graph_name} took {out['minutes']:.1f} minutes", flush=True)
+    out: dict = {"data": data, "costs": {}, "factors": {}, "refused": "", "chosen": ""}
+    for unit, budget in budgets.items():
+        if unit != "rounds" or not one_vector(method, problem, graph):  # else by the runs before
+            found = ew.compare(
+                *(problem, graph, {label: method}, budget, unit),
+                tune=tune,
+                seeds=SEEDS,
+                reference=star,
+                show=False,
+                progress=False,
+            )
+        if found.refused:
+            out["refused"] = found.refused[label]
+            break
+        out["factors"][unit] = found.tunings[label].factors if tune else {}
+        out["costs"][unit] = [found.cost(label, a, unit).tolist() for a in found.accuracies]
+    if method == AUTO:
+        out["chosen"] = choose(AUTO, problem, graph).name
+    out["seconds"] = time.process_time() - began
+    path = part(options.out, name, label)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    whole = path.with_suffix(".part")
+    whole.write_text(json.dumps(out, indent=1))
+    whole.rename(path)
+    forget_programs()
+    told = out["refused"] or ", ".join(f"{u} {c[1][1]:,.0f}" for u, c in out["costs"].items())
+    return f"{name}, {label}: {told} ({out['seconds']:.0f} s)"
 
 
-def run_all(settings: list[tuple[str, str]], options: argparse.Namespace) -> None:
-    """Each setting in a process of its own: XLA keeps what it compiled."""
-    waiting = [s for s in settings if not (options.out / f"{s[0]}-{s[1]}.json").exists()]
-    running: list[subprocess.Popen] = []
-    while waiting or running:
-        for done in [p for p in running if p.poll() is not None]:
-            running.remove(done)
-            if done.returncode:
-                sys.exit(f"{' '.join(map(str, done.args))} failed")
-        if waiting and len(running) < options.jobs:
-            setting = ":".join(waiting.pop(0))
-            again = [sys.executable, __file__, "--only", setting, "--out", str(options.out)]
-            again += ["--data", str(options.data)] if options.data else []
-            again += ["--quick"] if options.quick else []
-            print(f"{setting} ({len(waiting)} more to come)", flush=True)
-            running.append(subprocess.Popen(again))
-        time.sleep(1)
+def one_vector(method: str, problem: ew.Problem, graph: ew.Graph) -> bool:
+    """Whether it sends one vector along each edge and round: rounds are bytes then."""
+    chosen = choose(method, problem, graph).method
+    return chosen.message_sizes(problem.size) == (problem.size,)
+
+
+def part(folder: Path, name: str, label: str) -> Path:
+    return folder / name.replace(":", "-") / f"{label.replace(', ', '-')}.json"
+
+
+def run_all(names: list[str], labels: list[str], options: argparse.Namespace) -> None:
+    """The slowest methods first, so that none is left over at the end."""
+    order = [m for m in SLOW if m in labels] + [m for m in labels if m not in SLOW]
+    tasks = [(n, m) for m in order for n in names if not part(options.out, n, m).exists()]
+    print(f"{len(tasks)} of {len(names) * len(labels)} to do", flush=True)
+    with processes(options.jobs) as pool:
+        todo = [pool.submit(work, *task, options) for task in tasks]
+        for done, future in enumerate(as_completed(todo), 1):
+            print(f"{done}/{len(todo)} {future.result()}", flush=True)
 
 
 def main() -> object:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", help="PROBLEM:GRAPH, as a9a-l1:ring")
-    parser.add_argument("--write", action="store_true", help="only write the page")
-    parser.add_argument("--quick", action="store_true", help="a tenth of the budgets")
-    parser.add_argument("--data", type=Path, help="folder with a9a and cadata")
-    parser.add_argument("--out", type=Path, default=ROOT / "out" / "fair", help="results")
-    parser.add_argument("--jobs", type=int, default=2, help="settings at a time")
+    add = parser.add_argument
+    add("--only", action="append", help="PROBLEM:GRAPH, as a9a-l1:ring")
+    add("--method", action="append", help=f"a method, or one with {UNTUNED!r} behind it")
+    add("--write", action="store_true", help="only write the page")
+    add("--quick", action="store_true", help="a tenth of the budgets")
+    add("--data", type=Path, help="folder with a9a and cadata")
+    add("--out", type=Path, default=ROOT / "out" / "fair", help="results")
+    add("--jobs", type=int, default=1, help="processes, one core each")
     options = parser.parse_args()
-    options.out.mkdir(parents=True, exist_ok=True)
-    if options.only:
-        problem, _, graph = options.only.partition(":")
-        if problem not in PROBLEMS or graph not in GRAPHS:
-            known = ", ".join(f"{p}:{g}" for p in PROBLEMS for g in GRAPHS)
-            parser.error(f"--only {options.only}: known are {known}")
-        return run(problem, graph, options)
-    settings = [(p, g) for p in PROBLEMS for g in GRAPHS]
+    names = [f"{p}:{g}" for p in PROBLEMS for g in GRAPHS]
+    labels = [m for m in ew.list_methods() if m not in LEFT_OUT]
+    labels += [m + UNTUNED for m in (AUTO, "pdmm", "saga-pd")]
+    for given, known in ((options.only, names), (options.method, labels)):
+        if wrong := set(given or []) - set(known):
+            parser.error(f"{', '.join(wrong)}: known are {', '.join(known)}")
     if not options.write:
-        run_all(settings, options)
+        run_all(options.only or names, options.method or labels, options)
+        if options.only or options.method:
+            return None
     from fair_page import write_page
 
     facts = {"nodes": NODES, "edges": EDGES, "passes": PASSES, "rounds": ROUNDS, "seeds": SEEDS}
     told = {name: what for name, (what, _) in PROBLEMS.items()}
-    return write_page(options.out, settings, told, OURS, facts)
+    return write_page(options.out, names, labels, told, facts)
 
 
 if __name__ == "__main__":

@@ -156,6 +156,21 @@ def test_newton_pd_is_exact(name, kind):
     assert np.abs(result.X[list(left(name))] - star(kind, left(name)).x).max() < 1e-8
 
 
+def test_silent_neighbours_do_not_look_far_away():
+    """newton-pd holds on to neighbours that are far; taken so, silence cost it 780 rounds."""
+    faults = ew.Faults(**FAULTS["bursts"])
+    assert solve("l1", faults, "newton-pd", rounds=RECORD, tol=1e-9).converged
+
+
+def test_one_node_alone_is_exact():
+    """It has no edges to draw faults for."""
+    alone = ew.Problem([parts()[-1]], ew.Logistic(ridge=RIDGE))
+    faults = ew.Faults(drop=0.2, burst=3, delay=2, awake=0.5, wipe=(0, 20))
+    for method in ("auto", "pd"):
+        result = ew.solve(alone, ew.Graph(1, []), method, rounds=200, faults=faults)
+        assert result.trace["bregman"][-1] < 1e-12
+
+
 def test_the_tests_can_tell():
     """The optimum is another one without those who leave, every kind of penalty bears on it, and
     most of the sets do."""

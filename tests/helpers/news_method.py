@@ -44,7 +44,7 @@ class Bulletin(MethodDefaults):
     gradient = None
     news_head = HEAD
 
-    def message_sizes(self, size):
+    def message_sizes(self, size, outputs):
         return size, HEAD + 1 + self.padding + size
 
     def prepare(self, k):

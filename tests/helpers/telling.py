@@ -35,7 +35,7 @@ class Telling(MethodDefaults):
     hears = ("each", "each", "news")
     news_head = HEAD
 
-    def message_sizes(self, size):
+    def message_sizes(self, size, outputs):
         return size, size, HEAD + size
 
     def prepare(self, k):

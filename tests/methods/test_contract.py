@@ -226,7 +226,7 @@ def test_declarations_are_true_of_the_method(name):
     # all it holds of an edge is messages
     assert healing.heals == (set(healing.hears) <= {"each", "news"})
     assert (method.news_head > 0) == ("news" in method.hears)
-    assert len(method.message_sizes(3)) == len(method.hears)
+    assert len(method.message_sizes(3, 1)) == len(method.hears)
     assert set(method.tunes) <= {f.name for f in fields(method)}
     assert all(callable(getattr(method, phase)) for phase in method.phases)
     assert method.rounds_a_step in (None, len(method.phases))

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 
 import edgewise as ew
 from edgewise.methods import newton_pd
+from edgewise.methods.class_blocks import ClassBlocks
 from edgewise.methods.metric_prox import make_solver, newton_step
 from edgewise.problem.stacked_penalties import stack
 
@@ -26,6 +27,7 @@ PENALTIES = [
     ew.L1(1.5),  # units of columns that differ by up to 1e4
 ]
 V, n = len(PENALTIES), cat.FEATURES
+WHOLE = ClassBlocks(1, False)
 
 
 @cache
@@ -41,7 +43,8 @@ def metric():
 
 @jax.jit
 def go(penalty, M, X, r, tol, most):
-    return newton_step(penalty, make_solver(M, penalty), X, r, jnp.zeros_like(X), tol, most)
+    solver = make_solver(M[:, None], penalty, WHOLE, X)
+    return newton_step(penalty, solver, X, r, jnp.zeros_like(X), tol, most, WHOLE)
 
 
 def step(tol, most):
@@ -101,3 +104,31 @@ def test_float32_and_columns_that_say_the_same():
     assert u.dtype == np.float32
     assert np.isfinite(u).all()
     assert np.isfinite(Y).all()
+
+
+def test_classes_in_blocks():
+    """Blocks mean one matrix, M = W' diag(M_b) W: products, solves and the prox are its."""
+    C, f, rng = 3, 2, np.random.default_rng(4)
+    blocks = ClassBlocks(C, intercepts=True)
+    root = rng.normal(size=(2, C + 1, f, 2 * f))
+    M = root @ root.transpose(0, 1, 3, 2)
+    X, r = rng.normal(size=(2, 2, C * f))
+    penalties = [ew.L1(0.8), ew.NoPenalty()]
+    with jax.enable_x64(True):
+        W = np.array(blocks.split(jnp.eye(C * f))).reshape(C * f, -1).T
+        assert_allclose(W.T @ W, np.eye(C * f), atol=1e-15)
+        assert_allclose(
+            W[:f].sum(0), np.array([4, -2, -2, 2, -1, -1]) / 3 * [0.5, 0.5, 0.5, 1, 1, 1]
+        )
+        big = np.zeros((2, (C + 1) * f, (C + 1) * f))
+        for b in range(C + 1):
+            big[:, b * f : (b + 1) * f, b * f : (b + 1) * f] = M[:, b]
+        whole = W.T @ big @ W
+        assert_allclose(blocks.times(jnp.asarray(M), X), np.einsum("vij,vj->vi", whole, X))
+        penalty = stack(penalties, 2, C * f)
+        solver = make_solver(jnp.asarray(M), penalty, blocks, jnp.asarray(X))
+        u, _ = newton_step(penalty, solver, X, r, jnp.zeros_like(X), 1e-13, 20_000, blocks)
+    u = np.array(u)
+    pull = -r - np.einsum("vij,vj->vi", whole, u - X)
+    assert_allclose(cat.prox(penalties[0], u[0] + 0.3 * pull[0], 0.3), u[0], atol=1e-7)
+    assert_allclose(pull[1], 0, atol=1e-7)

@@ -17,6 +17,8 @@ from edgewise.backend import programs
 from edgewise.engines.simulator import Simulator
 from edgewise.errors import MethodError
 from edgewise.methods import curvature, newton_pd
+from edgewise.peers.config.peer_config import Fit
+from edgewise.peers.node.supported_methods import require_method
 
 ROUNDS = 20  # a refresh in round 5 is in use from round 9 on, another from 19
 CLOSE = 1e-7  # an entry of a matrix that rounds to another float32 moves models by some 1e-9
@@ -215,6 +217,16 @@ def test_a_factor_is_a_positive_number(factor):
     problem = cat.PROBLEMS["l2-logistic"].problem()
     with pytest.raises(MethodError, match="factor"):
         ew.solve(problem, cat.GRAPHS["ring"], ew.NewtonPD(factor), rounds=1)
+
+
+def test_a_step_is_refused():
+    """Also by peers, when their network is made."""
+    problem = cat.PROBLEMS["l2-logistic"].problem()
+    for eta in (0.1, "theory", np.ones(len(problem.counts))):
+        with pytest.raises(MethodError, match="no step: leave eta out"):
+            ew.solve(problem, cat.GRAPHS["ring"], "newton-pd", rounds=1, eta=eta)
+    with pytest.raises(MethodError, match="no step: leave eta out"):
+        require_method(Fit(method="newton-pd", eta=0.1), penalised=False)
 
 
 def few():

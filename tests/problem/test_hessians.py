@@ -28,6 +28,23 @@ def central_differences(gradient, x, step=1e-5):
     )
 
 
+def blocks_of(H, node, intercept):
+    """(b, f, f): the whole; or one per class, weights and intercept, and the mean of all pairs of
+    classes times how many classes there are."""
+    if node.outputs == 1:
+        return H[None]
+    p = (len(H) - node.outputs * intercept) // node.outputs
+    at = [
+        np.append(
+            np.arange(c * p, (c + 1) * p), [node.outputs * p + c] if intercept else []
+        ).astype(int)
+        for c in range(node.outputs)
+    ]
+    own = [H[np.ix_(a, a)] for a in at]
+    pairs = [H[np.ix_(a, b)] for a in at for b in at]
+    return np.array([*own, np.mean(pairs, 0) * node.outputs])
+
+
 @pytest.mark.parametrize(
     ("name", "intercept", "weighted", "sparse", "way"),
     [
@@ -54,7 +71,7 @@ def test_hessians(name, intercept, weighted, sparse, way, monkeypatch):
     due = np.ones(7, bool) if even else np.arange(7) % 3 != 1
     with jax.enable_x64(True):
         block = made.block(None, np.float64)._replace(scale=jnp.asarray(scale))
-        old = jnp.full((7, case.n, case.n), 3.5)
+        old = jnp.full((7, *blocks_of(np.eye(case.n), nodes[0], intercept).shape), 3.5)
         H = np.array(jax.jit(lambda b, *a: b.hessians(*a))(block, old, X, jnp.asarray(due)))
 
     def gradient(node):
@@ -73,5 +90,7 @@ def test_hessians(name, intercept, weighted, sparse, way, monkeypatch):
 
     assert np.abs(X).max() > 0.5
     for node, x, found, asked in zip(nodes, X, H, due, strict=True):
-        expected = central_differences(gradient(node), x) if asked else 3.5
+        expected = 3.5
+        if asked:
+            expected = blocks_of(central_differences(gradient(node), x), node, intercept)
         assert_allclose(found, np.broadcast_to(expected, found.shape), atol=2e-9)

@@ -9,8 +9,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 import edgewise as ew
+from edgewise.backend.pytree import pytree
 from edgewise.engines.simulator import Simulator
 from edgewise.errors import DivergenceWarning, MethodError, UnknownName
+from edgewise.gradients import Full
 from edgewise.methods.catalogue import make
 from edgewise.running.measures import target_of
 from edgewise.study.curves import Curve
@@ -256,3 +258,19 @@ def test_what_cannot_work_is_refused():
             ew.tune(problem(), GRAPH, "pd", 10, factors=factors)
     with pytest.raises(MethodError, match="cannot handle a penalty: use saga-pd or pg-extra"):
         ew.tune(problem(True), GRAPH, "extra", 10)
+
+
+@pytree()
+class Free(Full):
+    """Gradients that nobody counts."""
+
+    def __call__(self, p, X, memory, random_bits):
+        return super().__call__(p, X, memory, random_bits)[0], memory
+
+
+def test_a_budget_that_is_never_spent_ends():
+    method = ew.PrimalDual(Free())
+    options = {"factors": (1.0,), "reference": star(), "target": 1e-6}
+    with pytest.raises(MethodError, match=r"spent no oracle_calls in 1,000 .* per=\"rounds\""):
+        ew.tune(problem(), GRAPH, method, 10, **options)
+    assert "1e-06 after" in ew.tune(problem(), GRAPH, method, 500, "rounds", **options).message

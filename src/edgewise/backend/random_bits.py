@@ -15,7 +15,8 @@ def draw(seed: Array, ids: Array, rounds: Array, draws: int) -> Array:
         return jnp.stack(threefry_2x32(key, jnp.stack([i, r])))
 
     pairs = jax.vmap(pair)(jnp.arange(-(-draws // 2)))
-    return jnp.moveaxis(pairs.reshape(-1, *i.shape)[:draws], 0, -1)
+    both = 2 * len(pairs)  # said, not -1: one node alone has no edges to draw for
+    return jnp.moveaxis(pairs.reshape(both, *i.shape)[:draws], 0, -1)
 
 
 draw_bits = jax.jit(draw, static_argnums=3)

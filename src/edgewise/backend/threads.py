@@ -3,8 +3,9 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from typing import TypeVar
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache
+from typing import Any, TypeVar
 
 import jax
 from threadpoolctl import ThreadpoolController
@@ -13,7 +14,20 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 FEW = 8  # parts that threads are not worth it for
-BLAS = ThreadpoolController()
+
+
+@cache
+def controller() -> ThreadpoolController:
+    import scipy.linalg.cython_lapack  # noqa: F401  it may bring a BLAS of its own, which JAX uses
+
+    return ThreadpoolController()
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """BLAS's own threads wait for each other at every product, by spinning: with a hundred small
+    matrices on a busy machine that took 200 times as long as one thread does."""
+    made: AbstractContextManager[Any] = controller().limit(limits=1, user_api="blas")
+    return made
 
 
 @contextmanager
@@ -28,8 +42,7 @@ def on_host() -> Iterator[None]:
 
 
 def over(parts: Sequence[S], do: Callable[[S], T]) -> list[T]:
-    """What each part comes to, in order. BLAS's own threads would wait for each other at every
-    product, so each of ours does its products alone."""
+    """What each part comes to, in order; each thread does its products alone."""
     if len(parts) < FEW:
         return [do(part) for part in parts]
 
@@ -37,5 +50,5 @@ def over(parts: Sequence[S], do: Callable[[S], T]) -> list[T]:
         with on_host():  # each thread has a setting of its own
             return do(part)
 
-    with BLAS.limit(limits=1, user_api="blas"), ThreadPoolExecutor(os.cpu_count()) as threads:
+    with one_blas_thread(), ThreadPoolExecutor(os.cpu_count()) as threads:
         return list(threads.map(here, parts))

@@ -130,7 +130,7 @@ def bytes_between_devices(executor: Simulator) -> float:
     """Of one round, all devices together, padding and all news included."""
     devices, method = executor.block.ids.shape[0], executor.method
     rows = executor.network.rows(method.hears)
-    sizes = rows_sent(method, executor.problem.size, executor.dtype)
+    sizes = rows_sent(method, executor.problem.size, executor.problem.loss.outputs, executor.dtype)
     of_one = (m * row.size for m, row in zip(rows, sizes, strict=True))
     return float(devices * sum(of_one))
 

@@ -78,7 +78,10 @@ class FaultyExecutor(Simulator):
         )
         itemsize = np.dtype(dtype).itemsize
         self.message_bytes, _ = traffic(
-            self.method, size, lambda numbers: compressed_bytes(faults, numbers, itemsize)
+            self.method,
+            size,
+            problem.loss.outputs,
+            lambda numbers: compressed_bytes(faults, numbers, itemsize),
         )
         self.set_network(0)
 

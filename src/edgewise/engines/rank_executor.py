@@ -105,7 +105,7 @@ class RankExecutor(Simulator):
         # left out a copy that sdcs's own loop needed: models were off by 1e-6 (jax 0.10.2).
         self.options = {k: v for k, v in self.options.items() if "region_analysis" not in k}
         crossings = [part.messages if k == "each" else part.vectors for k in self.method.hears]
-        rows = rows_sent(self.method, problem.size, dtype)
+        rows = rows_sent(self.method, problem.size, problem.loss.outputs, dtype)
         self.exchange = RankExchange(communicator.engine, crossings, rows)
 
     def advance(self, carry: Any, first: int, rounds: int) -> tuple[Any, float]:

@@ -119,7 +119,10 @@ class Simulator:
         self.own_method, self.network, self.block = self.layout.lay_out(self.method, weights)
         self.seed = jax.random.key(seed)
         self.message_bytes, self.body_bytes = traffic(
-            self.method, problem.size, lambda numbers: numbers * np.dtype(dtype).itemsize
+            self.method,
+            problem.size,
+            problem.loss.outputs,
+            lambda numbers: numbers * np.dtype(dtype).itemsize,
         )
         self.stream: StreamSamples | None = None
         if problem.stream is not None:

@@ -124,21 +124,23 @@ class RowSent(NamedTuple):
         return self.numbers * self.type.itemsize
 
 
-def rows_sent(method: Method, size: int, dtype: Any) -> list[RowSent]:
-    """For each vector of an outbox, with models of this size."""
+def rows_sent(method: Method, size: int, outputs: int, dtype: Any) -> list[RowSent]:
+    """For each vector of an outbox, with models of this size and outputs."""
     return [
         RowSent(numbers, method.news_head, NEWS)
         if kind == "news"
         else RowSent(numbers, numbers, np.dtype(dtype))
-        for kind, numbers in zip(method.hears, method.message_sizes(size), strict=True)
+        for kind, numbers in zip(method.hears, method.message_sizes(size, outputs), strict=True)
     ]
 
 
-def traffic(method: Method, size: int, vector_bytes: Callable[[int], float]) -> tuple[float, float]:
+def traffic(
+    method: Method, size: int, outputs: int, vector_bytes: Callable[[int], float]
+) -> tuple[float, float]:
     """Bytes of what goes along an edge with every message, and of a body of news; `vector_bytes`
     says what so many numbers of any other vector take."""
     message, body = 0.0, 0.0
-    for kind, numbers in zip(method.hears, method.message_sizes(size), strict=True):
+    for kind, numbers in zip(method.hears, method.message_sizes(size, outputs), strict=True):
         if kind == "news":
             message += NEWS.itemsize * method.news_head
             body += NEWS.itemsize * (numbers - method.news_head)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from edgewise.graph.graph import Graph
 from edgewise.methods.catalogue import AUTO, make
+from edgewise.methods.class_blocks import block_shape
 from edgewise.methods.contract import Method
 
 if TYPE_CHECKING:
@@ -47,35 +48,43 @@ def choose(
         problem.size,
         problem.loss.linear,
         problem.stream is not None,
-        0 if graph is None else 2 * graph.edge_count + 3 * graph.nodes,
+        0 if graph is None else 2 * graph.edge_count + 4 * graph.nodes,
         " and ".join(steps) or ("a step to tune" if tunable else ""),
+        problem.loss.outputs,
     )
     made = make(name, eta, rho) if steps else make(name)
     return Choice(made, name, f"{AUTO}: {name}, because {because}")
 
 
 def by_rule(
-    unknowns: int, linear: bool, streams: bool, matrices: int = 0, wanted: str = ""
+    unknowns: int,
+    linear: bool,
+    streams: bool,
+    matrices: int = 0,
+    wanted: str = "",
+    outputs: int = 1,
 ) -> tuple[str, str]:
     """A name, and the reason. matrices: how many are held at a time, where somebody holds all;
-    wanted: what a method with matrices has not."""
-    n = f"{unknowns:,}"
-    size = matrices * unknowns**2 * 8.0
+    wanted: what a method with matrices has not; outputs: classes, each with a matrix of its own."""
+    blocks, width = block_shape(unknowns, outputs)
+    n, of_class = f"{width:,}", "" if outputs == 1 else " of a class"
+    size = matrices * blocks * width**2 * 8.0
     if streams:
         return STREAMING, "samples come from a stream, which the others cannot draw from again"
     if not linear:
         return CUSTOM, f"the loss is no function of margins, which {NEWTON} takes Hessians by"
     if wanted:
         return LOCAL, f"{wanted} is asked for, which {NEWTON} has not"
-    if unknowns > MOST_UNKNOWNS:
-        return LOCAL, f"{n} unknowns are too many for a matrix per node ({MOST_UNKNOWNS:,} at most)"
+    if width > MOST_UNKNOWNS:
+        too_many = f"{n} unknowns{of_class} are too many for a matrix per node"
+        return LOCAL, f"{too_many} ({MOST_UNKNOWNS:,} at most)"
     if size > MOST_BYTES:
         return LOCAL, (
             f"matrices of {n} x {n} for all nodes and edges would take {size / 1e9:.3g} GB "
             f"({MOST_BYTES / 1e9:.3g} at most)"
         )
-    plural = "unknown fits" if unknowns == 1 else "unknowns fit"
-    return NEWTON, f"{n} {plural} a {n} x {n} matrix per node"
+    what = f"{n} unknown{of_class} fits" if width == 1 else f"{n} unknowns{of_class} fit"
+    return NEWTON, f"{what} a {n} x {n} matrix per node"
 
 
 def candidates(eta: Any = None, rho: Any = None) -> tuple[str, ...]:

@@ -88,8 +88,9 @@ class Method(Protocol):
     def news_head(self) -> int:
         """How many numbers of a row of news go with every message."""
 
-    def message_sizes(self, size: int, /) -> tuple[int, ...]:
-        """The numbers of each vector that it sends, for models of this size."""
+    def message_sizes(self, size: int, outputs: int, /) -> tuple[int, ...]:
+        """The numbers of each vector that it sends, for models of this size, with so many outputs
+        of the loss."""
 
     @property
     def phases(self) -> tuple[str, ...]:
@@ -154,7 +155,7 @@ class MethodDefaults:
     hears: Any
     news_head: ClassVar[int] = 0
 
-    def message_sizes(self, size: int) -> tuple[int, ...]:
+    def message_sizes(self, size: int, outputs: int) -> tuple[int, ...]:
         return len(self.hears) * (size,)
 
     def healing(self) -> Self:

@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from edgewise.methods.class_blocks import ClassBlocks, add_diagonal, block_shape, diagonals
+
 PROBES = 8  # random numbers a node averages with its neighbours, to see how slowly that goes
 HEAD = 5 + PROBES  # whether the body is new, its version, level and epoch, what is missing, probes
 FIRST_GUESS = 0.4  # of the graph's spectral gap: a random graph's
@@ -33,26 +35,30 @@ class Heard(NamedTuple):
     missing: Array  # (e,) whether the neighbour lacks a matrix
     probes: Array  # (e, PROBES)
     epoch: Array  # (e,) refreshes that the neighbour knows of
-    news: Array  # (e, HEAD + 1 + n (n + 1) / 2) all of it: to cut the matrix out is to copy it
+    news: Array  # (e, HEAD + body) all of it: to cut the matrix out is to copy it
 
 
-def body_size(n: int) -> int:
-    """The version, and one triangle of a symmetric matrix."""
-    return 1 + n * (n + 1) // 2
+def body_size(size: int, outputs: int) -> int:
+    """The version, and a triangle of each of the symmetric blocks."""
+    blocks, f = block_shape(size, outputs)
+    return 1 + blocks * (f * (f + 1) // 2)
 
 
 def pack(version: Array, A: Array) -> Array:
-    """(v, 1 + n (n + 1) / 2) the body of news."""
-    rows, columns = np.tril_indices(A.shape[1])
-    parts = (version[:, None], A[:, rows, columns])
+    """(v, 1 + b f (f + 1) / 2) the body of news."""
+    rows, columns = np.tril_indices(A.shape[-1])
+    parts = (version[:, None], A[..., rows, columns].reshape(len(A), -1))
     return jnp.concatenate([part.astype(jnp.float32) for part in parts], 1)
 
 
-def unpack(rows: Array, n: int, dtype: jnp.dtype) -> Array:
-    """(e, n, n) symmetric matrices, from bodies or whole rows of news, which end with them."""
-    i, j = jnp.arange(n)[:, None], jnp.arange(n)[None, :]
+def unpack(rows: Array, shape: tuple[int, int], dtype: jnp.dtype) -> Array:
+    """(e, b, f, f) symmetric blocks, from bodies or whole rows of news, which end with them."""
+    blocks, f = shape
+    i, j = jnp.arange(f)[:, None], jnp.arange(f)[None, :]
     low, high = jnp.minimum(i, j), jnp.maximum(i, j)
-    at = rows.shape[1] - n * (n + 1) // 2 + high * (high + 1) // 2 + low
+    triangle = f * (f + 1) // 2
+    first = rows.shape[1] - (blocks - jnp.arange(blocks)) * triangle
+    at = first[:, None, None] + high * (high + 1) // 2 + low
     return rows.at[:, at].get(mode="promise_in_bounds").astype(dtype)
 
 
@@ -112,7 +118,9 @@ def next_gap(gap: Gap, heard: Array, many: Array, rounds: Array) -> Gap:
 
 class Balance(NamedTuple):
     """Whether a node should hold on to its neighbours more, or less: since the last refresh, the
-    sums of |x_j - x_i|^2 and of how far it moved, in the metric of its edges."""
+    sums of |x_j - x_i|^2 and of how far it moved, in the metric of its edges. A round counts by
+    the part of its neighbours that had something new to say: one that is silent stays away, while
+    the node comes to rest."""
 
     gain: Array  # (v,) of its factor
     apart: Array  # (v,)
@@ -128,19 +136,16 @@ def balanced(b: Balance, due: Array, begun: Array) -> Balance:
     return Balance(*(jnp.where(due, a, c) for a, c in zip((gain, none, none), b, strict=True)))
 
 
-def shared(A: Array) -> Array:
+def shared(A: Array, blocks: ClassBlocks) -> Array:
     """As neighbours will have it: float32, and still positive definite."""
-    diagonal = jnp.diagonal(A, axis1=1, axis2=2)[:, :, None]
     jitter = SHARED_JITTER if A.dtype == jnp.float64 else COARSE_JITTER
-    return A + jitter * diagonal * jnp.eye(A.shape[1], dtype=A.dtype)
+    return add_diagonal(A, jitter * blocks.sizes(A))
 
 
 def carried(A: Array, before: Array) -> Array:
     """A with at least a part of the diagonal of what was averaged before: so a column that only
     nodes far away know of gets to everybody, some hops with every refresh."""
-    now, old = (jnp.diagonal(M, axis1=1, axis2=2) for M in (A, before))
-    more = jnp.maximum(CARRIED * old - now, 0)
-    return A + more[:, :, None] * jnp.eye(A.shape[1], dtype=A.dtype)
+    return add_diagonal(A, jnp.maximum(CARRIED * diagonals(before) - diagonals(A), 0))
 
 
 def scheduled(rounds: Array) -> Array:

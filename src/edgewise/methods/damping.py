@@ -5,7 +5,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array, lax
 
-from edgewise.methods.metric_prox import times
+from edgewise.methods.class_blocks import ClassBlocks
 from edgewise.problem.block import Block
 
 ARMIJO = 1e-4  # part of the fall that the slope promises
@@ -27,7 +27,7 @@ def damped(
     rise = jnp.where(jnp.isfinite(rise), rise, 0)
     slope = (r * way).sum(1) + rise
     straight = ((r - G) * way).sum(1) + rise
-    curved = 0.5 * ((times(D, way) + p.ridge(way)) * way).sum(1)
+    curved = 0.5 * ((ClassBlocks.of(p).times(D, way) + p.ridge(way)) * way).sum(1)
     sizes = jnp.abs(loss) + jnp.abs((r - G) * way).sum(1) + curved  # of what is added up
     slack = 64 * jnp.finfo(X.dtype).eps * sizes
 

@@ -8,8 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from edgewise.backend.no_inline import no_inline
 from edgewise.backend.pytree import pytree
+from edgewise.errors import MethodError
 from edgewise.gradients.full import Full
+from edgewise.methods.class_blocks import ClassBlocks, block_shape, times
 from edgewise.methods.contract import Messages, MethodDefaults, Weights
 from edgewise.methods.curvature import (
     HEAD,
@@ -32,7 +35,7 @@ from edgewise.methods.curvature import (
 )
 from edgewise.methods.damping import damped
 from edgewise.methods.knowledge import Knowledge
-from edgewise.methods.metric_prox import Solver, make_solver, newton_step, times
+from edgewise.methods.metric_prox import Solver, make_solver, newton_step, no_solver
 from edgewise.methods.steps import mixing_of, node_steps, positive
 from edgewise.problem.block import Block, Links, match
 
@@ -52,20 +55,21 @@ class Edges(NamedTuple):
     """What a node holds of its edges."""
 
     duals: Array  # (e, n) lambda_ij as last sent
-    matrices: Array  # (e, n, n) A_j
+    matrices: Array  # (e, b, f, f) A_j, in blocks: see class_blocks
     versions: Array  # (e,) of these; 0: none yet
+    said: Array  # (e,) a sum of what was last heard, to know something new by
 
 
 class State(NamedTuple):
     X: Array  # (v, n) models
     sent: Array  # (v, n) as neighbours are told: averaged over rounds
     loss: Array  # (v,) mean losses there, ridge apart
-    H: Array  # (v, n, n) Hessians as last taken, ridge apart
+    H: Array  # (v, b, f, f) Hessians as last taken, ridge apart
     body: Array  # (v, .) what is told: H averaged with those of neighbours, times the factor
     level: Array  # (v,) how often that has been averaged
-    A: Array  # (v, n, n) the same as the edges have it, once it has been averaged
+    A: Array  # (v, b, f, f) the same as the edges have it, once it has been averaged
     version: Array  # (v,) of that; 0: none yet
-    D: Array  # (v, n, n) sum_j P_ij
+    D: Array  # (v, b, f, f) sum_j P_ij
     total: Array  # (v, 1) of the weights in that
     solver: Solver  # of H + D
     Y: Array  # (v, n) a subgradient of the penalty
@@ -115,7 +119,7 @@ class NewtonPD(MethodDefaults):
     """
 
     factor: Any = 1.0  # times what the rule gives
-    eta: Any = "auto"  # of the prox that a run begins from, and nothing else
+    eta: Any = "auto"  # of the prox that a run begins from: nobody's to choose
 
     hears = ("each", "each", "news")
     news_head = HEAD
@@ -125,10 +129,12 @@ class NewtonPD(MethodDefaults):
     tunes = ("factor",)
     gradient = None  # whole ones
 
-    def message_sizes(self, size: int) -> tuple[int, ...]:
-        return size, size, HEAD + body_size(size)
+    def message_sizes(self, size: int, outputs: int) -> tuple[int, ...]:
+        return size, size, HEAD + body_size(size, outputs)
 
     def prepare(self, k: Knowledge) -> tuple["NewtonPD", Weights]:
+        if not (isinstance(self.eta, str) and self.eta == "auto"):
+            raise MethodError("NewtonPD has no step: leave eta out; factor scales its edges")
         eta = node_steps(self.eta, Full(), k)[k.own]
         factor = float(positive("factor", self.factor, 1, "run")[0])
         reach = np.sqrt(np.maximum(k.degrees, 1))
@@ -141,51 +147,53 @@ class NewtonPD(MethodDefaults):
 
     def init(self, p: Block, X: Array, duals: Array | None) -> tuple[State, Messages]:
         """duals: (e, n), one per directed edge."""
-        (v, n), e = X.shape, len(p.links.owner)
-        everyone, zeros = jnp.ones(v, bool), jnp.zeros((v, n, n), X.dtype)
+        v, e, blocks = len(X), len(p.links.owner), ClassBlocks.of(p)
+        b, f = block_shape(X.shape[1], blocks.outputs)
+        everyone, zeros = jnp.ones(v, bool), jnp.zeros((v, b, f, f), X.dtype)
         none, count = jnp.zeros(v, X.dtype), jnp.zeros(v, jnp.int32)
         H = p.hessians(zeros, X, everyone)
         gap, balance = first_gap(p.ids, X.dtype), Balance(none + 1, none, none)
-        body = pack(count + 1, shared(self.told(p, H, gap, balance)))
+        body = pack(count + 1, shared(self.told(p, H, X, gap, balance), blocks))
         own = X[p.links.owner]
         duals = jnp.zeros_like(own) if duals is None else duals
-        edges = Edges(duals, jnp.zeros((e, n, n), X.dtype), jnp.zeros(e, jnp.float32))
+        nothing = jnp.zeros(e, jnp.float32), jnp.zeros(e, X.dtype)
+        edges = Edges(duals, jnp.zeros((e, b, f, f), X.dtype), *nothing)
         asked = 0 * p.counts + p.counts  # an array of its own: carries are donated
         s = State(
             X=X, sent=X, loss=p.mean_losses(X, everyone), H=H, body=body, level=count,
             A=zeros, version=0 * body[:, 0], D=zeros, total=none[:, None],
-            solver=Solver(zeros, jnp.zeros_like(X)), Y=jnp.zeros_like(X), gap=gap, balance=balance,
+            solver=no_solver(X, blocks), Y=jnp.zeros_like(X), gap=gap, balance=balance,
             rounds=count, epoch=count, renewed=everyone, edges=edges,
             memory=Memory(asked, asked, sent_to(p.links, v)),
         )  # fmt: skip
         return s, (own, duals, tell(everyone, count, ~everyone, count, gap.probes, body))
 
-    def told(self, p: Block, H: Array, gap: Gap, balance: Balance) -> Array:
-        """(v, n, n) what a node tells of its Hessian, before that is averaged."""
+    def told(self, p: Block, H: Array, X: Array, gap: Gap, balance: Balance) -> Array:
+        """(v, b, f, f) what a node tells of its Hessian, before that is averaged."""
         factor = self.factor * balance.gain * EDGE_FACTOR / jnp.sqrt(gap.estimate)
-        own = with_ridge(p, H)
-        bend = p.penalty.ridge(own[:, 0])  # a prox needs no model of it, but neighbours do
-        return match(factor, H) * (own + bend[:, :, None] * jnp.eye(H.shape[1], dtype=H.dtype))
+        bend = p.penalty.ridge(X)  # a prox needs no model of it, but neighbours do
+        return match(factor, H) * ClassBlocks.of(p).with_diagonal(with_ridge(p, H, X), bend)
 
     def step(
         self, p: Block, s: State, inbox: Messages, random_bits: Array
     ) -> tuple[State, Messages]:
-        v, owner = len(s.X), p.links.owner
+        v, owner, blocks = len(s.X), p.links.owner, ClassBlocks.of(p)
         theirs, heard_duals, news = inbox
         heard = listen(news, LEVELS, s.X.dtype)
         alike = ~heard.stale & (heard.version > 0) & (heard.epoch == s.epoch[owner])
-        s, average, known = self.metric(p, s, heard, alike)
+        s, known = self.metric(p, s, heard)
         rho = jnp.where(s.edges.versions > 0, p.links.rho, 0)[:, None]
 
-        def over_edges(own: Array, u: Array) -> Array:
-            """(e, n) P_ij u, from A_i u at the edge's owner."""
-            return 0.5 * rho * (own + times(s.edges.matrices, u))
+        def over_edges(own: Array, z: Array) -> Array:
+            """(e, n) P_ij u, from A_i u at the edge's owner and z, u in blocks."""
+            return 0.5 * rho * blocks.join(own + times(s.edges.matrices, z))
 
         between = theirs - s.X[owner]
-        pull = over_edges(p.links.times_own(s.A, between), between)
+        parts = blocks.split(between)
+        pull = over_edges(p.links.times_own(s.A, parts), parts)
         G = p.full(s.X)
         r = G + p.ridge(s.X) + p.links.gather(heard_duals - pull, v)
-        target, Y = newton_step(p.penalty, s.solver, s.X, r, s.Y, INNER_TOL, INNER_MOST)
+        target, Y = newton_step(p.penalty, s.solver, s.X, r, s.Y, INNER_TOL, INNER_MOST, blocks)
         target = jnp.where(known[:, None], target, s.X)
         length, loss, tried = damped(p, s.X, s.loss, s.D, r, G, target)
         part = length[:, None]
@@ -193,8 +201,8 @@ class NewtonPD(MethodDefaults):
         X = jnp.where(part > 0, X, s.X)  # also where matrices of neighbours give no target at all
         Y = jnp.where(jnp.isfinite(Y).all(1, keepdims=True), Y, s.Y)
         moved = X - s.X
-        push = times(s.A, moved)
-        duals = pull - heard_duals - over_edges(push[owner], moved[owner])
+        parts = blocks.split(moved)
+        duals = pull - heard_duals - over_edges(times(s.A, parts)[owner], parts[owner])
         duals = RELAXATION * duals + (1 - RELAXATION) * s.edges.duals
         sent = RELAXATION * X + (1 - RELAXATION) * s.sent
         duals = jnp.where(known[owner][:, None], duals, s.edges.duals)
@@ -205,11 +213,15 @@ class NewtonPD(MethodDefaults):
         newest = jnp.zeros(v, jnp.int32).at[owner].max(there, mode="drop")
         epoch = jnp.maximum(jnp.maximum(s.epoch, newest), scheduled(rounds))
         due, damp = epoch > s.epoch, length < 1
-        H = p.hessians(s.H, X, due | damp)
+        anew = due | damp
+        H = only_if(anew.any(), lambda H: p.hessians(H, X, anew), s.H)
         many = p.links.gather(heard.present[:, None].astype(X.dtype), v)[:, 0]
         gap = next_gap(s.gap, p.links.gather(heard.probes, v), many, rounds)
-        apart = s.balance.apart + p.links.gather((between * pull).sum(1)[:, None], v)[:, 0]
-        way = s.balance.moved + (moved * times(s.D, moved)).sum(1)
+        said = (theirs + heard_duals).sum(1)
+        new = (said != s.edges.said).astype(X.dtype)[:, None]
+        apart = s.balance.apart + p.links.gather(new * (between * pull).sum(1)[:, None], v)[:, 0]
+        heard_of = p.links.gather(new * rho, v) / jnp.where(s.total > 0, s.total, 1)
+        way = s.balance.moved + heard_of[:, 0] * (moved * blocks.times(s.D, moved)).sum(1)
         balance = balanced(Balance(s.balance.gain, apart, way), due, epoch > 1)
 
         fit = p.links.gather(jnp.where(alike, p.links.mixing, 0)[:, None], v)
@@ -218,32 +230,33 @@ class NewtonPD(MethodDefaults):
         fresh = due | rising
         version = s.body[:, 0] + fresh
 
-        def anew(_: Array) -> Array:
-            begun = carried(self.told(p, H, gap, balance), s.A)
-            own = jnp.where(match(due, H), begun, average)
-            return jnp.where(fresh[:, None], pack(version, shared(own)), s.body)
+        def told_anew(_: Array) -> Array:
+            begun = carried(self.told(p, H, X, gap, balance), s.A)
+            own = jnp.where(match(due, H), begun, average(p, s, heard, alike))
+            return jnp.where(fresh[:, None], pack(version, shared(own, blocks)), s.body)
 
-        body = only_if(fresh.any(), anew, s.body)
+        body = only_if(fresh.any(), told_anew, s.body)
         again = any_edge(p.links, heard.missing, v) & ~fresh & (rounds % 2 == 0)
         memory = Memory(
-            s.memory.calls + p.counts + jnp.where(due | damp, p.counts, 0),
+            s.memory.calls + p.counts + jnp.where(anew, p.counts, 0),
             s.memory.evaluations + tried * p.counts,
             s.memory.bodies + jnp.where(fresh | again, sent_to(p.links, v), 0),
         )
         level = jnp.where(due, 0, s.level + rising)
         s = s._replace(
             X=X, sent=sent, loss=loss, H=H, body=body, level=level, Y=Y, gap=gap, balance=balance,
-            rounds=rounds, epoch=epoch, renewed=due | damp, memory=memory,
-            edges=s.edges._replace(duals=duals),
+            rounds=rounds, epoch=epoch, renewed=anew, memory=memory,
+            edges=s.edges._replace(duals=duals, said=said),
         )  # fmt: skip
         lacking = any_edge(p.links, heard.stale, v)
         return s, (sent[owner], duals, tell(fresh | again, level, lacking, epoch, gap.probes, body))
 
-    def metric(self, p: Block, s: State, heard: Heard, alike: Array) -> tuple[State, Array, Array]:
-        """The state with the matrices that have come, the next average of Hessians, and (v,) whose
-        edges have matrices, so that it can move. A matrix counts once it has been averaged: before,
-        two nodes with few samples have next to none of some directions between them."""
-        v, n = s.X.shape
+    def metric(self, p: Block, s: State, heard: Heard) -> tuple[State, Array]:
+        """The state with the matrices that have come, and (v,) whose edges have matrices, so that
+        it can move. A matrix counts once it has been averaged: before, two nodes with few samples
+        have next to none of some directions between them."""
+        v, blocks = len(s.X), ClassBlocks.of(p)
+        shape = block_shape(s.X.shape[1], blocks.outputs)
         adopt = heard.whole & (heard.version != s.edges.versions)
         versions = jnp.where(adopt, heard.version, s.edges.versions)
         settle = (s.level >= LEVELS) & (s.body[:, 0] != s.version)
@@ -252,21 +265,19 @@ class NewtonPD(MethodDefaults):
         changed = any_edge(p.links, adopt, v) | settle | (total != s.total)[:, 0]
 
         def work(carry: Any) -> Any:
-            A, _, matrices, _ = carry
-            own, came = unpack(s.body, n, s.X.dtype), unpack(heard.news, n, s.X.dtype)
+            A, _, matrices = carry
+            own, came = unpack(s.body, shape, s.X.dtype), unpack(heard.news, shape, s.X.dtype)
             matrices = jnp.where(match(adopt, came), came, matrices)
             A = jnp.where(match(settle, own), own, A)
-            D = 0.5 * (total[..., None] * A + p.links.gather(rho[:, None, None] * matrices, v))
-            mixing = jnp.where(alike, p.links.mixing, 0)
-            rest = 1 - p.links.gather(mixing[:, None], v)[..., None]
-            average = rest * own + p.links.gather(mixing[:, None, None] * came, v)
-            return A, D, matrices, average
+            D = 0.5 * (
+                match(total[:, 0], A) * A + p.links.gather(match(rho, matrices) * matrices, v)
+            )
+            return A, D, matrices
 
-        busy = changed.any() | (s.level < LEVELS).any()
-        A, D, matrices, average = only_if(busy, work, (s.A, s.D, s.edges.matrices, s.A))
+        A, D, matrices = only_if(changed.any(), work, (s.A, s.D, s.edges.matrices))
         solver = only_if(
             (changed | s.renewed).any(),
-            lambda _: make_solver(with_ridge(p, s.H) + D, p.penalty),
+            lambda _: make_solver(with_ridge(p, added(s.H, D), s.X), p.penalty, blocks, s.X),
             s.solver,
         )
         version = jnp.where(settle, s.body[:, 0], s.version)
@@ -274,11 +285,16 @@ class NewtonPD(MethodDefaults):
         known = alone | ((total[:, 0] > 0) & (version > 0))
         edges = s.edges._replace(matrices=matrices, versions=versions)
         s = s._replace(A=A, version=version, D=D, total=total, solver=solver, edges=edges)
-        return s, average, known
+        return s, known
 
     def duals(self, links: Links, s: State, inbox: Messages, outbox: Messages) -> Array:
         """(v, n) sum_j (lambda_ij - lambda_ji) / 2, as in PrimalDual."""
         return 0.5 * links.gather(outbox[1] - inbox[1], len(s.X))
+
+
+@no_inline  # or a factorisation's layout goes up to them, and both are laid out anew every round
+def added(H: Array, D: Array) -> Array:
+    return H + D
 
 
 def only_if(flag: Array, change: Callable[[Any], Any], carry: Any) -> Any:
@@ -290,9 +306,17 @@ def only_if(flag: Array, change: Callable[[Any], Any], carry: Any) -> Any:
     return lax.while_loop(lambda c: c[0], once, (flag, carry))[1]
 
 
-def with_ridge(p: Block, H: Array) -> Array:
-    ridge = p.ridge(jnp.ones(H.shape[:2], H.dtype))
-    return H + ridge[:, :, None] * jnp.eye(H.shape[1], dtype=H.dtype)
+def with_ridge(p: Block, H: Array, X: Array) -> Array:
+    return ClassBlocks.of(p).with_diagonal(H, p.ridge(jnp.ones_like(X)))
+
+
+def average(p: Block, s: State, heard: Heard, alike: Array) -> Array:
+    """(v, b, f, f) what is told, averaged once more with that of neighbours who are as far."""
+    shape = s.A.shape[1], s.A.shape[2]
+    own, came = unpack(s.body, shape, s.X.dtype), unpack(heard.news, shape, s.X.dtype)
+    mixing = jnp.where(alike, p.links.mixing, 0)
+    rest = 1 - p.links.gather(mixing[:, None], len(s.X))[:, 0]
+    return match(rest, own) * own + p.links.gather(match(mixing, came) * came, len(s.X))
 
 
 def sent_to(links: Links, nodes: int) -> Array:

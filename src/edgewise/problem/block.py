@@ -49,13 +49,16 @@ class Links(NamedTuple):
         return sum_slots(self.slots, messages)
 
     def times_own(self, A: Array, u: Array) -> Array:
-        """(e, n) A_i u_ij, from (v, n, n) symmetric matrices of the owners and (e, n) vectors."""
+        """(e, b, f) A_i u_ij, from (v, b, f, f) symmetric blocks of the owners and (e, b, f)."""
         if self.slots is None:
-            return jnp.einsum("eij,ei->ej", A[self.owner], u, precision=lax.Precision.HIGHEST)
+            return jnp.einsum("ebij,ebi->ebj", A[self.owner], u, precision=lax.Precision.HIGHEST)
+        (v, d), (b, f) = self.slots.shape, u.shape[1:]
         rows = u.at[self.slots].get(mode="fill", fill_value=0)  # a copy of A per edge is spared
-        made = jnp.einsum("vij,vdi->vdj", A, rows, precision=lax.Precision.HIGHEST)
+        rows = rows.swapaxes(1, 2).reshape(v * b, d, f)  # one axis before the matrices, or a copy
+        flat = A.reshape(v * b, f, f)
+        made = jnp.einsum("vij,vdi->vdj", flat, rows, precision=lax.Precision.HIGHEST)
         place = jnp.arange(len(u)) - jnp.searchsorted(self.owner, self.owner)
-        return made[self.owner, place]
+        return made.reshape(v, b, d, f)[self.owner, :, place]
 
     def pull(self, kind: str, own: Array, heard: Array) -> Array:
         """sum_j w_ij (x_j - x_i) from the (e, n) vectors heard: zero at consensus, exactly."""
@@ -166,8 +169,8 @@ class Block(NamedTuple):
         return self.refresh(None, jnp.zeros_like(X), X, due)[1]
 
     def hessians(self, H: Array, X: Array, due: Array) -> Array:
-        """(v, n, n) Hessians of the nodes' mean losses of margins, ridge apart, at X at the nodes
-        that are due; the others keep theirs."""
+        """(v, b, f, f) Hessians of nodes' mean losses of margins, ridge apart, at X at the nodes
+        that are due; the others keep theirs. In blocks: see `SampleChunk.hessian`."""
 
         def visit(part: SampleChunk, H: Array) -> Array:
             return part.place.add(

@@ -145,36 +145,30 @@ class SampleChunk(NamedTuple):
         return p.joined(G, s.sum(1))
 
     def hessian(self, p: "Block", X: Array) -> Array:
-        """(c, n, n) the sum of the Hessians of these samples' losses of margins, at X (c, n)."""
+        """(c, b, f, f) the sum of the Hessians of these samples' losses of margins, at X (c, n), in
+        blocks: the whole for one output; else one per output, and the mean of all, over pairs too,
+        times how many outputs there are."""
         loss = p.loss
         assert loss.linear
         z = self.margins(p, X)
         d = self.dense(p).astype(X.dtype)
         if p.mask is not None:
             d = jnp.concatenate([d, jnp.ones_like(d[..., :1])], -1)
+
+        def along(direction: Array) -> Array:
+            """How slopes change where all samples' margins go this way."""
+            way = jnp.broadcast_to(direction, z.shape)
+            return self.weighed(jax.jvp(lambda z: loss.slope(z, self.y), (z,), (way,))[1])
+
+        def block(bend: Array) -> Array:
+            return product("ctp,ctq->cpq", bend[..., None] * d, d)
+
         if z.ndim == 2:
-            bend = jax.jvp(lambda z: loss.slope(z, self.y), (z,), (jnp.ones_like(z),))[1]
-            return product("ctp,ctq->cpq", self.weighed(bend)[..., None] * d, d)
-        c, outputs, features = len(z), z.shape[-1], d.shape[-1]
-
-        def along(output: Array) -> Array:
-            """(c, T, C) how all slopes change with this margin."""
-            unit = jnp.broadcast_to(output, z.shape)
-            return jax.jvp(lambda z: loss.slope(z, self.y), (z,), (unit,))[1]
-
-        def rows(output: Array) -> Array:
-            """(c, p, C, p) second derivatives by this output's weights, then by all."""
-            bend = self.weighed(along(output))
-            wide = bend[..., None] * d[:, :, None]
-            return product("ctp,ctq->cpq", d, wide.reshape(c, -1, outputs * features))
-
-        H = lax.map(rows, jnp.eye(outputs, dtype=z.dtype))  # one output at a time: memory
-        H = H.reshape(outputs, c, features, outputs, features).transpose(1, 0, 2, 3, 4)
-        order = jnp.arange(outputs * features)
-        if p.mask is not None:  # models have all weights first, then the intercepts
-            order = order.reshape(outputs, features)
-            order = jnp.concatenate([order[:, :-1].ravel(), order[:, -1]])
-        return H.reshape(c, len(order), len(order))[:, order][:, :, order]
+            return block(along(jnp.ones((), z.dtype)))[:, None]
+        outputs = z.shape[-1]
+        own = lax.map(lambda e: block((along(e) * e).sum(-1)), jnp.eye(outputs, dtype=z.dtype))
+        shared = block(along(jnp.ones(outputs, z.dtype)).sum(-1) / outputs)
+        return jnp.concatenate([own, shared[None]]).swapaxes(0, 1)
 
     def dense(self, p: "Block") -> Array:
         if isinstance(self.rows, DenseSlab | SparseSlab):

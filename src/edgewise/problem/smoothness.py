@@ -9,7 +9,7 @@ import jax
 import numpy as np
 import scipy.sparse as sp
 
-from edgewise.backend.threads import BLAS, over
+from edgewise.backend.threads import one_blas_thread, over
 from edgewise.data.shards import Matrix
 from edgewise.problem.contract import Curvatures
 
@@ -67,7 +67,7 @@ class Smoothness:
             own = np.concatenate(over(self._groups(), self._tops))
         else:
             # BLAS's own threads add up in an order of theirs: in float32 that is seen
-            with BLAS.limit(limits=1, user_api="blas"):
+            with one_blas_thread():
                 own = np.array(over(range(problem.nodes), self._top))
         tops = self._gather(own)
         return lifted(

@@ -178,6 +178,13 @@ class Run(Trajectory[Executor]):
         shorter = float(np.min(self.executor.eta)) / 4
         return f", no less than at the start: the step may be too long, try eta={shorter:.3g}"
 
+    def remedy(self) -> str:
+        """Against divergence."""
+        if self.method.second_order:
+            return "it has no step to shorten, try another method, as pdmm or lt-saga-pd"
+        shorter = float(np.min(self.executor.eta)) / 4
+        return f'the step is too long, try eta={shorter:.3g}, or "auto"'
+
     def consensus(self, X: np.ndarray, duals: np.ndarray, converged: bool) -> np.ndarray:
         """(n,) the mean of the models, with the zeros of the penalty. What a stream is measured
         on is not what it is fitted to: there the mean stays as it is."""
@@ -210,8 +217,7 @@ class Run(Trajectory[Executor]):
             "interrupted": f"interrupted after {self.round} rounds, residual {residual:.2e}",
             "callback": f"stopped by the callback after {self.round} rounds, "
             f"residual {residual:.2e}",
-            "diverged": f"diverged by round {self.round}: the step is too long, "
-            f'try eta={float(np.min(self.executor.eta)) / 4:.3g}, or "auto"',
+            "diverged": f"diverged by round {self.round}: {self.remedy()}",
         }[reason]
         if reason == "diverged" and self.is_root:
             warnings.warn(how, DivergenceWarning, stacklevel=4)

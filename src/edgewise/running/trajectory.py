@@ -4,6 +4,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from edgewise.backend.threads import one_blas_thread
 from edgewise.engines.base import Counts, Executor, Rounds
 
 E = TypeVar("E", bound=Rounds, covariant=True)
@@ -25,7 +26,8 @@ class Trajectory(Generic[E]):
     def advance(self, rounds: int) -> None:
         """At least so many rounds: a step of several phases is taken whole."""
         rounds = -(-rounds // self.phases) * self.phases
-        self.carry, spent = self.executor.advance(self.carry, self.round, rounds)
+        with one_blas_thread():
+            self.carry, spent = self.executor.advance(self.carry, self.round, rounds)
         self.round, self.seconds = self.round + rounds, self.seconds + spent
 
     def view(self: "Trajectory[Executor]") -> tuple[Any, Any]:

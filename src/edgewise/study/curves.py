@@ -11,6 +11,7 @@ from edgewise.study.sweep import Sweep
 
 UNITS = ("oracle_calls", "bytes_sent", "rounds")
 FIRST_LOOK = 1 / 300  # of the budget
+IDLE = 1000  # steps that may go by before anything is spent
 TINY = 1e-300
 
 
@@ -55,7 +56,8 @@ def follow(
 ) -> list[Curve]:
     """A curve per cell: until each has spent the budget, or what the quickest took to the goal.
 
-    Looks are spread evenly over the logarithm of the cost.
+    Looks are spread evenly over the logarithm of the cost. Raises MethodError where a cell spends
+    nothing, and so would never end.
     """
     sweep.start(sweep.base.origin())
     seen = [look(sweep, target)]
@@ -64,8 +66,14 @@ def follow(
         while spent < mark and not stop():
             steps = max(1, int((mark - spent) / rate)) if rate else 1
             sweep.advance(steps * sweep.phases)
-            spent = spending(sweep)[unit].min()
-            rate = (spent - began) / (sweep.round / sweep.phases)
+            spent, done = spending(sweep)[unit].min(), sweep.round / sweep.phases
+            rate = (spent - began) / done
+            if not rate and done >= IDLE:
+                name = type(sweep.base.method).__name__
+                raise MethodError(
+                    f"{name} spent no {unit} in {sweep.round:,} rounds, so that a budget of them "
+                    'has no end: give it per="rounds"'
+                )
         if sweep.round > seen[-1]["rounds"][0]:
             seen.append(look(sweep, target))
         curves = gathered(seen)

@@ -126,7 +126,7 @@ def run(steppers, format, told_in, strict, restart):
 def test_rounds_over_frames_and_from_a_checkpoint_are_the_simulators(method, told_in, tmp_path):
     problem = problem_of(7, 4, penalty=PENALTIES if method.takes_penalty else None)
     with jax.enable_x64(True):
-        format = message_format(method, problem.size, Fit())
+        format = message_format(method, problem, Fit())
         given = steppers_of(problem, method), format, told_in
         undisturbed = run(*given, True, None)
         for strict in (True, False):
@@ -147,8 +147,10 @@ def test_when_neighbours_change_news_stay():
 
 
 def test_the_sizes_of_news_are_the_methods():
-    assert message_format(Telling(), 7, Fit()) == MessageFormat(2, 7, "float64", None, HEAD, 7)
-    assert message_format(ew.PDMM(), 7, Fit()) == MessageFormat(1, 7, "float64")
+    assert message_format(Telling(), problem_of(7, 4), Fit()) == MessageFormat(
+        2, 7, "float64", None, HEAD, 7
+    )
+    assert message_format(ew.PDMM(), problem_of(7, 4), Fit()) == MessageFormat(1, 7, "float64")
 
 
 def test_news_without_a_flag_are_refused():

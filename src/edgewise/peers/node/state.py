@@ -20,6 +20,7 @@ from edgewise.peers.transport.edge_facts import EdgeFacts, NodeFacts
 from edgewise.peers.transport.frames import NEVER, VECTORS, Frame, MessageFormat
 from edgewise.peers.transport.links import Link
 from edgewise.peers.transport.wakeup import Wakeup
+from edgewise.problem.problem import Problem
 from edgewise.running.checkpoint_file import write
 
 log = logging.getLogger("edgewise.peers")
@@ -49,7 +50,7 @@ class PeerState:
         if self.method_note:
             log.info(self.method_note)
         self.method = method_of(fit, bool(config.penalty))
-        self.format = message_format(self.method.healing(), problem.size, fit)
+        self.format = message_format(self.method.healing(), problem, fit)
         self.wakeup = Wakeup()
         ids = sorted(n.id for n in config.neighbours)
         self.links: dict[int, Link] = {id: self.new_link(id) for id in ids}
@@ -133,9 +134,10 @@ class PeerState:
         self.saved = head["round"]
 
 
-def message_format(method: Method, size: int, fit: Fit) -> MessageFormat:
-    """Of what it sends, for models of this size."""
-    sizes = zip(method.hears, method.message_sizes(size), strict=True)
+def message_format(method: Method, problem: Problem, fit: Fit) -> MessageFormat:
+    """Of what it sends, for models of this problem."""
+    size = problem.size
+    sizes = zip(method.hears, method.message_sizes(size, problem.loss.outputs), strict=True)
     news = [width for kind, width in sizes if kind == "news"]
     vectors = len(method.hears) - len(news)
     if not news:

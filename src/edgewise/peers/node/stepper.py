@@ -93,7 +93,7 @@ class Stepper:
         self.block = self.block._replace(links=jax.tree.map(jnp.asarray, links))
         self.fixed, self.tree = jax.tree.flatten((self.method, self.block))
         self.programs: dict[str, Any] = {}  # by phase, and the one that looks
-        sizes = self.method.message_sizes(self.problem.size)
+        sizes = self.method.message_sizes(self.problem.size, self.problem.loss.outputs)
         self.heard = tuple(
             aligned_empty((d, size), np.dtype(np.float32 if kind == "news" else self.dtype))
             for kind, size in zip(self.method.hears, sizes, strict=True)
