@@ -10,6 +10,8 @@ from edgewise.engines import native
 from edgewise.methods.knowledge import whole_network
 
 pytest.importorskip("numba", reason="compiled rounds need Numba: pip install 'edgewise[native]'")
+from edgewise.engines.native.lazy_coordinates import softly
+
 GRAPH = ew.Graph.random(7, 12, seed=1)
 
 
@@ -33,12 +35,35 @@ CASES = {
     "svrg-stop": (lambda: dense_of(loss=ew.Huber(0.5)), ew.SVRG(stop=0.6), "auto"),
     "sparse": (lambda: sparse_of(penalty=ew.SquaredL2(0.1)), ew.SAGA(), "auto"),
     "sparse-intercept": (lambda: sparse_of(weights="sample", intercept=True), ew.SAGA(), "auto"),
+    "sparse-l1": (
+        lambda: sparse_of(penalty=ew.ElasticNet(0.02, 0.1), intercept=True),
+        ew.SAGA(),
+        "auto",
+    ),
     "sparse-short": (
         lambda: sparse_of(0.1, penalty=ew.SquaredL2(1e-3), weights="sample", intercept=True),
         ew.SAGA(),
         "auto",
     ),
 }
+
+
+def test_a_coordinate_catches_up_as_if_it_had_made_every_step():
+    """Through zero, to zero and away from it."""
+    rng, a, most, crossed, rests = np.random.default_rng(0), 0.9, 30, 0, 0
+    power = a ** np.arange(most + 1)
+    series = np.append(0, np.cumsum(power[:-1]))
+    for _ in range(300):
+        x, force, m = rng.normal(), 0.15 * rng.normal(), int(rng.integers(most + 1))
+        step = x
+        for _ in range(m):
+            y = a * step + force
+            step = y - np.clip(y, -0.1, 0.1)
+        found = softly(power, series, x, force, 0.1, m)
+        assert abs(found - step) < 1e-12
+        crossed, rests = crossed + (step * x < 0), rests + (step == 0)
+    assert crossed > 20
+    assert rests > 20
 
 
 def test_short_rows_have_a_stiffer_intercept():
@@ -90,6 +115,5 @@ def test_what_it_leaves_to_the_plain_rounds():
         (dense_of(penalty=ew.L2Ball(1.0)), method),
         (dense_of(intercept=True), method),
         (sparse_of(), ew.PrimalDual(ew.SVRG(), local=5)),
-        (sparse_of(penalty=ew.L1(0.1)), method),
     ):
         assert not native.fits_local(problem, other)

@@ -417,6 +417,13 @@ def test_text_stays_in_its_units_and_is_fitted_by_compiled_rounds(monkeypatch):
     assert_allclose(ours.coef_, twin.coef_, atol=1e-6)
     assert_allclose(ours.intercept_, twin.intercept_, atol=1e-6)
     assert ran
+    ran.clear()
+    ours = DecentralizedLogisticRegression(C=10, l1_ratio=0.5, n_nodes=4).fit(X, y)
+    options = {"C": 10, "l1_ratio": 0.5, "tol": 1e-9, "max_iter": 10**5, "random_state": 0}
+    twin = LogisticRegression(solver="saga", **options).fit(X, y)
+    assert_allclose(ours.coef_, twin.coef_, atol=1e-5)
+    assert ((ours.coef_ == 0) == (twin.coef_ == 0)).all()
+    assert ran
     assert (FeatureScaling.of(X, np.ones(120), True, True).scale == 1).all()
     X.data[:5] *= 1e4
     assert (FeatureScaling.of(X, np.ones(120), True, True).scale != 1).any()

@@ -57,11 +57,11 @@ def trained_weights(
     s_i = max(sqrt(mu_i L_i), 1 / (eta_i tau_i)): with fewer steps than the local minimum takes a
     node follows its edges only if they pull so much harder.
 
-    By that rule an intercept has rho times sqrt(r_i r_j), r_i = max(1, STIFF b_i / (FACTOR s_i)),
-    b_i its curvature: with rows as short as those of text that is a hundred times theirs."""
+    Unless by "theory" an intercept has rho times sqrt(r_i r_j), b_i being its curvature and
+    r_i = max(1, STIFF b_i / (FACTOR s_i)): a hundred times it where rows are short, as in text."""
     pull = np.maximum(trained_curvature(k), 1 / (eta * tau))
     made = {"rho": dual_weights(rho, KAPPA / (FACTOR * pull), k)}
-    if isinstance(rho, str) and rho == "auto" and k.curvatures.intercept.any():
+    if not (isinstance(rho, str) and rho == "theory") and k.curvatures.intercept.any():
         i, j = k.edges.T
         stiffer = np.maximum(1, STIFF * k.curvatures.intercept / (FACTOR * pull))
         made["intercept"] = np.sqrt(stiffer[i] * stiffer[j])

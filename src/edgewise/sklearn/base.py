@@ -24,6 +24,7 @@ from edgewise.errors import (
 from edgewise.graph.graph import Graph
 from edgewise.methods.contract import Method
 from edgewise.problem.losses import Huber, Multinomial, Squared
+from edgewise.problem.penalties import L1
 from edgewise.running.result import Result
 from edgewise.running.solve import solve
 from edgewise.sklearn.feature_scaling import FeatureScaling
@@ -82,11 +83,11 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _regularised(self, loss: Any, scaling: FeatureScaling, total: float) -> tuple[Any, Any]:
-        """The loss and the penalty. One ridge for all features goes into the loss, where compiled
-        rounds take it."""
+        """The loss and the penalty. Where all features weigh the same they are what compiled
+        rounds take."""
         l1, l2 = self._strengths(total)
-        if not l1 and (scaling.scale == 1).all():
-            return replace(loss, ridge=l2), None
+        if (scaling.scale == 1).all():
+            return replace(loss, ridge=l2), L1(l1) if l1 else None
         scale = np.tile(scaling.scale, loss.outputs)
         if not l1:
             return loss, ScaledRidge(l2 / scale**2)

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from edgewise.backend.declared import declared
 from edgewise.engines.native.fallback import plain_rounds_run
 from edgewise.engines.native.formulas import ESTIMATORS, LOCAL_ESTIMATORS, LOSSES
-from edgewise.engines.native.soft_threshold import shrinks_alone, thresholds_softly
+from edgewise.engines.native.soft_threshold import thresholds_softly
 from edgewise.engines.simulator import Simulator
 from edgewise.graph.graph import Graph
 
@@ -96,9 +96,7 @@ def fits_local(problem: Any, method: Any) -> bool:
         and thresholds_softly(problem)
         and (
             (isinstance(rows, np.ndarray) and not problem.intercept)
-            or (
-                sp.issparse(rows) and declared(method.gradient) == "saga" and shrinks_alone(problem)
-            )
+            or (sp.issparse(rows) and declared(method.gradient) == "saga")
         )
         and getattr(rows, "dtype", None) in (np.float32, np.float64)
         and numba_runs(problem)

@@ -1,8 +1,8 @@
 """The local steps of some nodes between two messages, each node's state in the nearest caches.
 
 The formulas are those of `methods.local_training`, `gradients.saga` and `gradients.svrg`, which the
-tests hold them to. With sparse rows a step touches the coordinates of its sample only: any other
-moves by x <- a x + b, with one a and one b until it is touched, and catches up when it is.
+tests hold them to. With sparse rows a step touches the coordinates of its sample only
+(`lazy_coordinates`).
 """
 
 # mypy: ignore-errors
@@ -14,9 +14,10 @@ import numpy as np
 from numba import njit
 
 from edgewise.engines.native.estimators import SAGA, slope_at
+from edgewise.engines.native.lazy_coordinates import begin_lazy, catch_up, catch_up_all, touch
 from edgewise.engines.native.program import sources
 
-COMPILED = "estimators", "kernels", "local_kernels", "program", "vectors"
+COMPILED = "estimators", "kernels", "lazy_coordinates", "local_kernels", "program", "vectors"
 FAST = {"contract", "nsz", "reassoc"}
 
 
@@ -177,47 +178,11 @@ def train_dense(rule, ridge, samples, edges, node, looks, s, sent, into, bits, f
         answer(edges, sent, i, x, into)
 
 
-class Lazy(NamedTuple):
-    """Of one node and round: after m steps x <- x power[m] + gamma (U - mean) series[m]."""
-
-    power: Any  # (2, most + 1) of coordinates with ridge, and of the intercept
-    series: Any  # (2, most + 1)
-    pull: Any  # (2,) gamma, shrunk where there is a penalty
-    current: Any  # (n,) steps that a coordinate has made
-
-
-@njit
-def begin_lazy(lazy, node, i, ridge):
-    """Before the first step of node i."""
-    lazy.current[:] = 0
-    lazy.pull[0], lazy.pull[1] = node.gamma[i] * node.shrink[i], node.free[i]
-    for free in range(2):
-        a = lazy.pull[free] * (node.rate[i] - (0.0 if free else ridge))
-        lazy.power[free, 0], lazy.series[free, 0] = 1, 0
-        for m in range(1, node.steps[i] + 1):
-            lazy.power[free, m] = a * lazy.power[free, m - 1]
-            lazy.series[free, m] = a * lazy.series[free, m - 1] + 1
-
-
-@njit
-def catch_up(lazy, x, mean, U, c, t, free):
-    """Coordinate c after t steps; free: 1 if it is the intercept."""
-    m, force = t - lazy.current[c], lazy.pull[free] * (U[c] - mean[c])
-    x[c] = lazy.power[free, m] * x[c] + force * lazy.series[free, m]
-    lazy.current[c] = t
-
-
-@njit
-def catch_up_all(lazy, x, mean, U, t, bias):
-    for c in range(len(x)):
-        catch_up(lazy, x, mean, U, c, t, int(c == bias))
-
-
 @njit
 def train_sparse(
     rule, ridge, samples, edges, node, looks, s, sent, into, bits, first, last, spare, lazy
 ):  # fmt: skip
-    """SAGA, no soft threshold. samples.rows: (values, columns, begin); an intercept comes last."""
+    """SAGA. samples.rows: (values, columns, begin); an intercept comes last."""
     U, before, previous = spare[0], spare[1], spare[2]
     values, columns, begin, bias = samples.rows
     for i in range(first, last):
@@ -258,14 +223,6 @@ def train_sparse(
         if bias >= 0:
             for e in range(edges.begin[i], edges.begin[i + 1]):
                 into[e, bias] = 2 * node.stiff[e] * x[bias] - sent[edges.reverse[e], bias]
-
-
-@njit
-def touch(lazy, x, mean, U, c, t, free, change, K):
-    """Step t of a coordinate of the sample."""
-    x[c] = lazy.power[free, 1] * x[c] + lazy.pull[free] * (U[c] - mean[c] - change)
-    mean[c] += change / K
-    lazy.current[c] = t + 1
 
 
 def kept_with(number):

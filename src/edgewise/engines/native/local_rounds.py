@@ -15,7 +15,8 @@ import numpy as np
 from edgewise.engines.native import local_kernels, panels
 from edgewise.engines.native.estimators import Samples
 from edgewise.engines.native.fallback import plain_rounds_run
-from edgewise.engines.native.local_kernels import Lazy, Local, Node
+from edgewise.engines.native.lazy_coordinates import make_lazy
+from edgewise.engines.native.local_kernels import Local, Node
 from edgewise.engines.native.panels import Numbers, read_only
 from edgewise.engines.native.rounds import SPARE_CORES
 from edgewise.engines.native.soft_threshold import threshold_and_shrink
@@ -95,16 +96,12 @@ class LocalSimulator(Simulator):
         sent = np.array(carry[1][0])
         into, n, dtype = np.empty_like(sent), self.problem.size, self.dtype
         sparse = isinstance(samples.rows, SparseRows)
-        most = int(node.steps.max()) + 1
         v = self.problem.nodes
         with SPARE_CORES.borrowed(min(v, 64) - 1 if nodes else 0) as helpers:
             workers = 1 + helpers
             cuts = np.linspace(0, nodes, min(max(nodes, 1), PARTS * workers) + 1).astype(np.int64)
             spare = [panels.aligned((3, n), dtype) for _ in cuts[1:]]
-            lazy = [
-                Lazy(np.empty((2, most)), np.empty((2, most)), np.empty(2), np.empty(n, np.int64))
-                for _ in spare
-            ]
+            lazy = [make_lazy(int(node.steps.max()), n) for _ in spare]
 
             def part(k: int, sent: Numbers, into: Numbers, bits: Numbers) -> None:
                 known = (rule, ridge, samples, edges, node, LOOKS, s, sent, into, bits)

@@ -24,12 +24,6 @@ def thresholds_softly(problem: Any) -> bool:
     return len(kinds) == 1 and kinds <= WEIGHTS.keys()
 
 
-def shrinks_alone(problem: Any) -> bool:
-    """Whether there is no threshold."""
-    penalties = problem.penalty if isinstance(problem.penalty, list | tuple) else [problem.penalty]
-    return {declared(h) for h in penalties} <= {"none", "squared-l2"}
-
-
 def threshold_and_shrink(h: Any, gamma: Array) -> tuple[Array, Array]:
     """(v, 1) each, of prox(y) = shrink (y - clip(y, -threshold, threshold))."""
     weights = WEIGHTS[declared(h)](h)
