@@ -15,6 +15,7 @@ from edgewise.gradients.full import Full
 from edgewise.methods.class_blocks import ClassBlocks, block_shape, times
 from edgewise.methods.contract import Messages, MethodDefaults, Weights
 from edgewise.methods.curvature import (
+    ALWAYS,
     HEAD,
     MOST_REFRESHES,
     REFRESH,
@@ -24,9 +25,11 @@ from edgewise.methods.curvature import (
     balanced,
     body_size,
     carried,
+    first_balance,
     first_gap,
     listen,
     next_gap,
+    off_balance,
     pack,
     scheduled,
     shared,
@@ -35,13 +38,23 @@ from edgewise.methods.curvature import (
 )
 from edgewise.methods.damping import damped
 from edgewise.methods.knowledge import Knowledge
-from edgewise.methods.metric_prox import Solver, make_solver, newton_step, no_solver
+from edgewise.methods.lazy_gradient import (
+    ENOUGH,
+    TRUSTED,
+    Anchor,
+    first_anchor,
+    predicted,
+    seen,
+)
+from edgewise.methods.metric_prox import Solver, make_solver, newton_step, no_solver, solve
 from edgewise.methods.steps import mixing_of, node_steps, positive
 from edgewise.problem.block import Block, Links, match
 
+MEMORY = 0.0
 LEVELS = 3  # times that Hessians are averaged with neighbours': as good as the network's mean
 EDGE_FACTOR = 1.8  # over the root of the graph's gap: near the best of rings, grids, random graphs
 RELAXATION = 0.8  # part of the new in what is sent: 1 is PDMM, which may swap for ever
+STALE = 0.02  # error of the model above which a refresh takes Hessians anew
 INNER_TOL, INNER_MOST = 0.01, 1000  # of a step with a penalty
 
 
@@ -63,7 +76,7 @@ class Edges(NamedTuple):
 class State(NamedTuple):
     X: Array  # (v, n) models
     sent: Array  # (v, n) as neighbours are told: averaged over rounds
-    loss: Array  # (v,) mean losses there, ridge apart
+    anchor: Anchor  # of its gradients
     H: Array  # (v, b, f, f) Hessians as last taken, ridge apart
     body: Array  # (v, .) what is told: H averaged with those of neighbours, times the factor
     level: Array  # (v,) how often that has been averaged
@@ -152,15 +165,15 @@ class NewtonPD(MethodDefaults):
         everyone, zeros = jnp.ones(v, bool), jnp.zeros((v, b, f, f), X.dtype)
         none, count = jnp.zeros(v, X.dtype), jnp.zeros(v, jnp.int32)
         H = p.hessians(zeros, X, everyone)
-        gap, balance = first_gap(p.ids, X.dtype), Balance(none + 1, none, none)
-        body = pack(count + 1, shared(self.told(p, H, X, gap, balance), blocks))
+        gap, balance = first_gap(p.ids, X.dtype), first_balance(none)
+        body = pack(count + 1, shared(self.told(p, H, X, balance), blocks))
         own = X[p.links.owner]
         duals = jnp.zeros_like(own) if duals is None else duals
         nothing = jnp.zeros(e, jnp.float32), jnp.zeros(e, X.dtype)
         edges = Edges(duals, jnp.zeros((e, b, f, f), X.dtype), *nothing)
         asked = 0 * p.counts + p.counts  # an array of its own: carries are donated
         s = State(
-            X=X, sent=X, loss=p.mean_losses(X, everyone), H=H, body=body, level=count,
+            X=X, sent=X, anchor=first_anchor(X), H=H, body=body, level=count,
             A=zeros, version=0 * body[:, 0], D=zeros, total=none[:, None],
             solver=no_solver(X, blocks), Y=jnp.zeros_like(X), gap=gap, balance=balance,
             rounds=count, epoch=count, renewed=everyone, edges=edges,
@@ -168,9 +181,9 @@ class NewtonPD(MethodDefaults):
         )  # fmt: skip
         return s, (own, duals, tell(everyone, count, ~everyone, count, gap.probes, body))
 
-    def told(self, p: Block, H: Array, X: Array, gap: Gap, balance: Balance) -> Array:
+    def told(self, p: Block, H: Array, X: Array, balance: Balance) -> Array:
         """(v, b, f, f) what a node tells of its Hessian, before that is averaged."""
-        factor = self.factor * balance.gain * EDGE_FACTOR / jnp.sqrt(gap.estimate)
+        factor = self.factor * EDGE_FACTOR * balance.told
         bend = p.penalty.ridge(X)  # a prox needs no model of it, but neighbours do
         return match(factor, H) * ClassBlocks.of(p).with_diagonal(with_ridge(p, H, X), bend)
 
@@ -191,11 +204,14 @@ class NewtonPD(MethodDefaults):
         between = theirs - s.X[owner]
         parts = blocks.split(between)
         pull = over_edges(p.links.times_own(s.A, parts), parts)
-        G = p.full(s.X)
+        anchor, G, taken, way = self.gradients(p, s, known)
         r = G + p.ridge(s.X) + p.links.gather(heard_duals - pull, v)
         target, Y = newton_step(p.penalty, s.solver, s.X, r, s.Y, INNER_TOL, INNER_MOST, blocks)
         target = jnp.where(known[:, None], target, s.X)
-        length, loss, tried = damped(p, s.X, s.loss, s.D, r, G, target)
+        step = jnp.sqrt(jnp.maximum(-((r + Y) * (target - s.X)).sum(1), 0))
+        doubtful = known & ~(predicted(anchor, way + step) <= TRUSTED * step)
+        length, tried = damped(p, s.X, s.D, r, G, target, doubtful)
+        anchor = anchor._replace(step=step, error=jnp.where(length < 1, 1, anchor.error))
         part = length[:, None]
         X = jnp.where(part == 1, target, s.X + part * (target - s.X))
         X = jnp.where(part > 0, X, s.X)  # also where matrices of neighbours give no target at all
@@ -208,13 +224,6 @@ class NewtonPD(MethodDefaults):
         duals = jnp.where(known[owner][:, None], duals, s.edges.duals)
 
         rounds = s.rounds + 1
-        there = jnp.where(p.links.rho > 0, heard.epoch, 0)
-        there = jnp.clip(there, 0, len(REFRESH) + MOST_REFRESHES).astype(jnp.int32)
-        newest = jnp.zeros(v, jnp.int32).at[owner].max(there, mode="drop")
-        epoch = jnp.maximum(jnp.maximum(s.epoch, newest), scheduled(rounds))
-        due, damp = epoch > s.epoch, length < 1
-        anew = due | damp
-        H = only_if(anew.any(), lambda H: p.hessians(H, X, anew), s.H)
         many = p.links.gather(heard.present[:, None].astype(X.dtype), v)[:, 0]
         gap = next_gap(s.gap, p.links.gather(heard.probes, v), many, rounds)
         said = (theirs + heard_duals).sum(1)
@@ -222,7 +231,18 @@ class NewtonPD(MethodDefaults):
         apart = s.balance.apart + p.links.gather(new * (between * pull).sum(1)[:, None], v)[:, 0]
         heard_of = p.links.gather(new * rho, v) / jnp.where(s.total > 0, s.total, 1)
         way = s.balance.moved + heard_of[:, 0] * (moved * blocks.times(s.D, moved)).sum(1)
-        balance = balanced(Balance(s.balance.gain, apart, way), due, epoch > 1)
+        balance = s.balance._replace(apart=apart, moved=way)
+
+        there = jnp.where(p.links.rho > 0, heard.epoch, 0)
+        there = jnp.clip(there, 0, len(REFRESH) + MOST_REFRESHES).astype(jnp.int32)
+        newest = jnp.zeros(v, jnp.int32).at[owner].max(there, mode="drop")
+        planned, stale = scheduled(rounds), anchor.error > STALE
+        wanted = (planned <= ALWAYS) | stale | off_balance(balance, gap, s.epoch > 0)
+        epoch = jnp.maximum(jnp.maximum(s.epoch, newest), jnp.where(wanted, planned, 0))
+        due, damp = epoch > s.epoch, length < 1
+        balance = balanced(balance, gap, due, epoch > 1)
+        anew = (due & stale) | damp
+        H = only_if(anew.any(), lambda H: p.hessians(H, X, anew), s.H)
 
         fit = p.links.gather(jnp.where(alike, p.links.mixing, 0)[:, None], v)
         most = (2 * fit >= p.links.gather(p.links.mixing[:, None], v))[:, 0]
@@ -231,25 +251,43 @@ class NewtonPD(MethodDefaults):
         version = s.body[:, 0] + fresh
 
         def told_anew(_: Array) -> Array:
-            begun = carried(self.told(p, H, X, gap, balance), s.A)
+            begun = self.told(p, H, X, balance)
+            kept = jnp.where(s.version > 0, MEMORY, 0)
+            scaled = match(balance.told / s.balance.told, H) * s.A
+            begun = match(1 - kept, H) * begun + match(kept, H) * scaled
+            begun = carried(begun, s.A)
             own = jnp.where(match(due, H), begun, average(p, s, heard, alike))
             return jnp.where(fresh[:, None], pack(version, shared(own, blocks)), s.body)
 
         body = only_if(fresh.any(), told_anew, s.body)
         again = any_edge(p.links, heard.missing, v) & ~fresh & (rounds % 2 == 0)
         memory = Memory(
-            s.memory.calls + p.counts + jnp.where(anew, p.counts, 0),
+            s.memory.calls + (taken.astype(int) + anew) * p.counts,
             s.memory.evaluations + tried * p.counts,
             s.memory.bodies + jnp.where(fresh | again, sent_to(p.links, v), 0),
         )
         level = jnp.where(due, 0, s.level + rising)
         s = s._replace(
-            X=X, sent=sent, loss=loss, H=H, body=body, level=level, Y=Y, gap=gap, balance=balance,
+            X=X, sent=sent, anchor=anchor, H=H, body=body, level=level, Y=Y, gap=gap, balance=balance,
             rounds=rounds, epoch=epoch, renewed=anew, memory=memory,
             edges=s.edges._replace(duals=duals, said=said),
         )  # fmt: skip
         lacking = any_edge(p.links, heard.stale, v)
         return s, (sent[owner], duals, tell(fresh | again, level, lacking, epoch, gap.probes, body))
+
+    def gradients(self, p: Block, s: State, known: Array) -> tuple[Anchor, Array, Array, Array]:
+        """The anchors, (v, n) gradients of the mean losses at X, ridge apart, (v,) which of them are
+        whole ones, and how far from the anchor X is."""
+        blocks, between = ClassBlocks.of(p), s.X - s.anchor.Z
+        bent = blocks.times(s.H, between)
+        stiff = bent + blocks.times(s.D, between) + p.ridge(between)
+        way = jnp.sqrt(jnp.maximum((between * stiff).sum(1), 0))
+        take = known & ~(predicted(s.anchor, way) < ENOUGH * s.anchor.step)
+        model = s.anchor.G + bent
+        G = p.refresh(None, model, s.X, take)[1]
+        error = jnp.sqrt(jnp.maximum(((G - model) * solve(s.solver, G - model, blocks)).sum(1), 0))
+        anchor = seen(s.anchor, take, s.X, G, way, error)
+        return anchor, G, take, jnp.where(take, 0, way)
 
     def metric(self, p: Block, s: State, heard: Heard) -> tuple[State, Array]:
         """The state with the matrices that have come, and (v,) whose edges have matrices, so that
