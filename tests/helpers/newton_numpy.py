@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from edgewise.methods import curvature, damping, metric_prox, newton_pd
+from edgewise.methods import curvature, damping, lazy_gradient, metric_prox, newton_pd
 
 
 def hessian(node, x):
@@ -64,6 +64,11 @@ class Place:
     moved: float = 0.0
     bodies: int = 0
     halved: bool = False
+    anchor: Any = None  # where its last whole gradient is from
+    g: Any = 0.0  # that
+    error: float = 1.0  # of the model of the gradient, over the way from the anchor
+    reach: float = 0.0  # how long that way was
+    step: float = 0.0  # how long the last step was
 
 
 def as_told(A):
@@ -120,21 +125,55 @@ def descend(M, x, r, cuts):
     raise AssertionError("no end")
 
 
+def size_in(M, u):
+    return np.sqrt(max(u @ M @ u, 0))
+
+
+def predicted(s, way):
+    """The error of the model so far from the anchor; beyond what has been seen it is not known."""
+    return (s.error if way <= lazy_gradient.WITHIN * s.reach else 1.0) * way
+
+
+def gradient(s, M, cuts):
+    """At s.x, by the model or by a pass; whether by a pass; how far from the anchor that is."""
+    between = s.x - s.anchor
+    way = size_in(M, between)
+    model = s.g + s.H @ between
+    if predicted(s, way) < lazy_gradient.ENOUGH * s.step:
+        return model, False, way
+    s.g, s.anchor = s.node.mean(s.x), s.x.copy()
+    off = s.g - model
+    if way > 0:
+        ratio = size_in(np.linalg.inv(M + inner_weight(M, cuts)), off) / way
+        ratio = max(ratio, lazy_gradient.FORGET * s.error)
+        s.error, s.reach = min(max(ratio, lazy_gradient.LEAST_ERROR), 1.0), way
+    return s.g, True, 0.0
+
+
+def inner_weight(M, cuts):
+    """The diagonal of the library's inner steps, which is in the inverse that it has at hand."""
+    if not cuts.any():
+        return 0 * M
+    d = np.diag(M)
+    eigenvalues = np.linalg.eigvalsh(M / np.sqrt(np.outer(d, d)))
+    return np.diag(max(np.exp(np.log(eigenvalues).mean()), 1e-4) * d)
+
+
 def part_of_the_way(s, r, g, D, target, cuts):
-    """1, or halved until f_i + h_i + the edges' terms fall enough; and the loss there."""
+    """1, or halved until f_i + h_i + the edges' terms fall enough."""
     way, node = target - s.x, s.node
     rise = cuts @ (np.abs(target) - np.abs(s.x))
-    part = 1.0
+    loss, part = mean_loss(node, s.x), 1.0
     for _ in range(damping.HALVINGS + 1):
         there = mean_loss(node, s.x + part * way)
         quadratic = way @ (D @ way + node.ridge_part(way)) / 2
-        change = there - s.loss + part * ((r - g) @ way + rise) + part**2 * quadratic
-        sizes = abs(s.loss) + np.abs((r - g) * way).sum() + quadratic
+        change = there - loss + part * ((r - g) @ way + rise) + part**2 * quadratic
+        sizes = abs(loss) + np.abs((r - g) * way).sum() + quadratic
         slack = 64 * np.finfo(float).eps * sizes
         if change <= damping.ARMIJO * part * (r @ way + rise) + slack:
-            return part, there
+            return part
         part /= 2
-    return 0.0, s.loss
+    return 0.0
 
 
 def run(case, rounds, probes, cuts):
@@ -148,7 +187,7 @@ def run(case, rounds, probes, cuts):
     for i, s in enumerate(nodes):
         s.node.mean(s.x)  # counted as the library counts it: a Hessian is a call a sample
         s.node.calls = 0
-        s.H, s.loss = hessian(s.node, s.x), mean_loss(s.node, s.x)
+        s.H, s.anchor = hessian(s.node, s.x), s.x.copy()
         s.duals = {j: np.zeros(case.n) for j in neighbours[i]}
         s.bodies = degree[i]
         news.append(Told(1, 0, told_at_first(s), s.probes))
@@ -189,26 +228,28 @@ def turn(i, s, t, y, duals, news, near, degree, cuts):
             P[j] = (s.A + s.theirs[j]) / 2 / np.sqrt(degree[i] * degree[j])
     D = sum(P.values(), np.zeros((n, n)))
 
-    g = s.node.mean(here)
-    r = g + s.node.ridge_part(here)
-    for j in near:
-        r = r + duals[j][i] + P[j] @ (here - y[j])
-    s.halved = False
+    s.halved = taken = False
     if known:
-        M = s.H + np.diag(s.node.ridge_part(np.ones(n))) + D
-        M = M + metric_prox.JITTER * np.diag(np.diag(M))
+        curved = s.H + np.diag(s.node.ridge_part(np.ones(n))) + D
+        M = curved + metric_prox.JITTER * np.diag(np.diag(curved))
+        g, taken, way = gradient(s, M, cuts)
+        r = g + s.node.ridge_part(here)
+        for j in near:
+            r = r + duals[j][i] + P[j] @ (here - y[j])
         target = descend(M, here, r, cuts)
-        part, s.loss = part_of_the_way(s, r, g, D, target, cuts)
+        s.step = size_in(M, target - here)
+        doubtful = predicted(s, way + s.step) > lazy_gradient.TRUSTED * s.step
+        part = part_of_the_way(s, r, g, D, target, cuts) if doubtful else 1.0
         s.halved = part < 1
+        s.error = 1.0 if s.halved else s.error
         s.x = target if part == 1 else here + part * (target - here)
         R = newton_pd.RELAXATION
         for j in near:
             fresh = -duals[j][i] + P[j] @ (y[j] - s.x)
             s.duals[j] = (1 - R) * s.duals[j] + R * fresh
         s.y = (1 - R) * s.y + R * s.x
-    else:
-        s.loss = mean_loss(s.node, here)  # asked for, and nothing comes of it
-    if due(t) or s.halved:
+    bad = taken and s.error > newton_pd.RENEW
+    if (due(t) and s.error > newton_pd.STALE) or s.halved or bad:
         s.H = hessian(s.node, s.x)
 
     see_gap(s, [news[j].probes for j in near], t)

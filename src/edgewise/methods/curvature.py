@@ -17,8 +17,6 @@ EARLY = 1.0  # over the rounds so far: by which the gap looks larger than it is
 NOISE = 1e-5  # below this differences of probes are rounding
 REFRESH = (5, 10, 20, 35, 60)  # rounds in which Hessians are taken anew, then 100, 150, 225, ...
 REFRESH_FROM, MOST_REFRESHES = 100, 30
-ALWAYS = 3  # of these for everybody; later ones for whom something has changed
-MUCH = 0.25  # change of the factor that is worth a refresh
 EVEN = 2.0  # how much further apart neighbours are than they move, where the factor is good
 BALANCE, LEAST_CHANGE, MOST_CHANGE = 0.25, 0.5, 4.0  # of the factor, at a refresh
 MOST_GAIN = 8.0  # in all: where messages come late, neighbours seem further apart than they are
@@ -127,30 +125,15 @@ class Balance(NamedTuple):
     gain: Array  # (v,) of its factor
     apart: Array  # (v,)
     moved: Array  # (v,)
-    told: Array  # (v,) the gain over the root of the gap, as neighbours were told last
 
 
-def first_balance(none: Array) -> Balance:
-    return Balance(none + 1, none, none, none + FIRST_GUESS**-0.5)
-
-
-def next_gain(b: Balance, begun: Array) -> Array:
-    """(v,) what a refresh would make of it."""
+def balanced(b: Balance, due: Array, begun: Array) -> Balance:
+    """With the gain changed, and the sums begun anew, at the nodes that are due."""
     told = begun & (b.apart > 0) & (b.moved > 0)
     ratio = jnp.where(told, b.apart / jnp.where(told, b.moved, 1) / EVEN, 1) ** BALANCE
-    return jnp.clip(b.gain * jnp.clip(ratio, LEAST_CHANGE, MOST_CHANGE), 1 / MOST_GAIN, MOST_GAIN)
-
-
-def off_balance(b: Balance, gap: Gap, begun: Array) -> Array:
-    """(v,) whether a refresh would change what neighbours were told by much."""
-    return jnp.abs(jnp.log(next_gain(b, begun) / jnp.sqrt(gap.estimate) / b.told)) > MUCH
-
-
-def balanced(b: Balance, gap: Gap, due: Array, begun: Array) -> Balance:
-    """With the gain changed, and the sums begun anew, at the nodes that are due."""
-    gain, none = next_gain(b, begun), jnp.zeros_like(b.gain)
-    new = gain, none, none, gain / jnp.sqrt(gap.estimate)
-    return Balance(*(jnp.where(due, a, c) for a, c in zip(new, b, strict=True)))
+    gain = jnp.clip(b.gain * jnp.clip(ratio, LEAST_CHANGE, MOST_CHANGE), 1 / MOST_GAIN, MOST_GAIN)
+    none = jnp.zeros_like(gain)
+    return Balance(*(jnp.where(due, a, c) for a, c in zip((gain, none, none), b, strict=True)))
 
 
 def shared(A: Array, blocks: ClassBlocks) -> Array:

@@ -98,9 +98,9 @@ def newton_step(
     tol: float,
     most: int,
     blocks: ClassBlocks,
-) -> tuple[Array, Array]:
-    """(v, n) argmin_u <r, u - X> + |u - X|^2_M / 2 + h(u), and the penalty's dual there, a
-    subgradient of h. Y: that of the round before, to begin with.
+) -> tuple[Array, Array, Array]:
+    """(v, n) argmin_u <r, u - X> + |u - X|^2_M / 2 + h(u), the penalty's dual there, a subgradient
+    of h, and (v,) |u - X|_M. Y: the dual of the round before, to begin with.
 
     ADMM: u solves the quadratic with the weight S, z is a prox, so that it has exact zeros and is
     feasible, and Y adds up S (u - z). It ends where u and z differ, and z moves, by at most tol of
@@ -108,7 +108,8 @@ def newton_step(
     """
     r = r + quadratic(penalty, X) * X
     if penalty.smooth:
-        return X - solve(solver, r, blocks), Y
+        step = solve(solver, r, blocks)
+        return X - step, Y, root((r * step).sum(1))
     exact = without_kinks(penalty)[:, None]
     S = solver.weight
     t = 1 / jnp.where(S > 0, S, 1)
@@ -136,4 +137,8 @@ def newton_step(
 
     everyone = jnp.ones(len(X), bool)
     _, z, Y, _ = lax.while_loop(busy, inner, (jnp.zeros((), jnp.int32), X, Y, everyone))
-    return z, Y
+    return z, Y, root(((r + Y) * (X - z)).sum(1))
+
+
+def root(square: Array) -> Array:
+    return jnp.sqrt(jnp.maximum(square, 0))

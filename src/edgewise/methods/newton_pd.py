@@ -15,7 +15,6 @@ from edgewise.gradients.full import Full
 from edgewise.methods.class_blocks import ClassBlocks, block_shape, times
 from edgewise.methods.contract import Messages, MethodDefaults, Weights
 from edgewise.methods.curvature import (
-    ALWAYS,
     HEAD,
     MOST_REFRESHES,
     REFRESH,
@@ -25,11 +24,9 @@ from edgewise.methods.curvature import (
     balanced,
     body_size,
     carried,
-    first_balance,
     first_gap,
     listen,
     next_gap,
-    off_balance,
     pack,
     scheduled,
     shared,
@@ -50,7 +47,7 @@ from edgewise.methods.metric_prox import Solver, make_solver, newton_step, no_so
 from edgewise.methods.steps import mixing_of, node_steps, positive
 from edgewise.problem.block import Block, Links, match
 
-MEMORY = 0.0
+RENEW = 0.25
 LEVELS = 3  # times that Hessians are averaged with neighbours': as good as the network's mean
 EDGE_FACTOR = 1.8  # over the root of the graph's gap: near the best of rings, grids, random graphs
 RELAXATION = 0.8  # part of the new in what is sent: 1 is PDMM, which may swap for ever
@@ -165,8 +162,8 @@ class NewtonPD(MethodDefaults):
         everyone, zeros = jnp.ones(v, bool), jnp.zeros((v, b, f, f), X.dtype)
         none, count = jnp.zeros(v, X.dtype), jnp.zeros(v, jnp.int32)
         H = p.hessians(zeros, X, everyone)
-        gap, balance = first_gap(p.ids, X.dtype), first_balance(none)
-        body = pack(count + 1, shared(self.told(p, H, X, balance), blocks))
+        gap, balance = first_gap(p.ids, X.dtype), Balance(none + 1, none, none)
+        body = pack(count + 1, shared(self.told(p, H, X, gap, balance), blocks))
         own = X[p.links.owner]
         duals = jnp.zeros_like(own) if duals is None else duals
         nothing = jnp.zeros(e, jnp.float32), jnp.zeros(e, X.dtype)
@@ -177,13 +174,13 @@ class NewtonPD(MethodDefaults):
             A=zeros, version=0 * body[:, 0], D=zeros, total=none[:, None],
             solver=no_solver(X, blocks), Y=jnp.zeros_like(X), gap=gap, balance=balance,
             rounds=count, epoch=count, renewed=everyone, edges=edges,
-            memory=Memory(asked, asked, sent_to(p.links, v)),
+            memory=Memory(asked, 0 * asked, sent_to(p.links, v)),
         )  # fmt: skip
         return s, (own, duals, tell(everyone, count, ~everyone, count, gap.probes, body))
 
-    def told(self, p: Block, H: Array, X: Array, balance: Balance) -> Array:
+    def told(self, p: Block, H: Array, X: Array, gap: Gap, balance: Balance) -> Array:
         """(v, b, f, f) what a node tells of its Hessian, before that is averaged."""
-        factor = self.factor * EDGE_FACTOR * balance.told
+        factor = self.factor * balance.gain * EDGE_FACTOR / jnp.sqrt(gap.estimate)
         bend = p.penalty.ridge(X)  # a prox needs no model of it, but neighbours do
         return match(factor, H) * ClassBlocks.of(p).with_diagonal(with_ridge(p, H, X), bend)
 
@@ -206,12 +203,13 @@ class NewtonPD(MethodDefaults):
         pull = over_edges(p.links.times_own(s.A, parts), parts)
         anchor, G, taken, way = self.gradients(p, s, known)
         r = G + p.ridge(s.X) + p.links.gather(heard_duals - pull, v)
-        target, Y = newton_step(p.penalty, s.solver, s.X, r, s.Y, INNER_TOL, INNER_MOST, blocks)
+        target, Y, step = newton_step(
+            p.penalty, s.solver, s.X, r, s.Y, INNER_TOL, INNER_MOST, blocks
+        )
         target = jnp.where(known[:, None], target, s.X)
-        step = jnp.sqrt(jnp.maximum(-((r + Y) * (target - s.X)).sum(1), 0))
         doubtful = known & ~(predicted(anchor, way + step) <= TRUSTED * step)
         length, tried = damped(p, s.X, s.D, r, G, target, doubtful)
-        anchor = anchor._replace(step=step, error=jnp.where(length < 1, 1, anchor.error))
+        anchor = anchor._replace(step=jnp.where(known, step, 0), error=jnp.where(length < 1, 1, anchor.error))
         part = length[:, None]
         X = jnp.where(part == 1, target, s.X + part * (target - s.X))
         X = jnp.where(part > 0, X, s.X)  # also where matrices of neighbours give no target at all
@@ -224,6 +222,13 @@ class NewtonPD(MethodDefaults):
         duals = jnp.where(known[owner][:, None], duals, s.edges.duals)
 
         rounds = s.rounds + 1
+        there = jnp.where(p.links.rho > 0, heard.epoch, 0)
+        there = jnp.clip(there, 0, len(REFRESH) + MOST_REFRESHES).astype(jnp.int32)
+        newest = jnp.zeros(v, jnp.int32).at[owner].max(there, mode="drop")
+        epoch = jnp.maximum(jnp.maximum(s.epoch, newest), scheduled(rounds))
+        due, damp = epoch > s.epoch, length < 1
+        anew = (due & (anchor.error > STALE)) | damp | (taken & (anchor.error > RENEW))
+        H = only_if(anew.any(), lambda H: p.hessians(H, X, anew), s.H)
         many = p.links.gather(heard.present[:, None].astype(X.dtype), v)[:, 0]
         gap = next_gap(s.gap, p.links.gather(heard.probes, v), many, rounds)
         said = (theirs + heard_duals).sum(1)
@@ -231,18 +236,7 @@ class NewtonPD(MethodDefaults):
         apart = s.balance.apart + p.links.gather(new * (between * pull).sum(1)[:, None], v)[:, 0]
         heard_of = p.links.gather(new * rho, v) / jnp.where(s.total > 0, s.total, 1)
         way = s.balance.moved + heard_of[:, 0] * (moved * blocks.times(s.D, moved)).sum(1)
-        balance = s.balance._replace(apart=apart, moved=way)
-
-        there = jnp.where(p.links.rho > 0, heard.epoch, 0)
-        there = jnp.clip(there, 0, len(REFRESH) + MOST_REFRESHES).astype(jnp.int32)
-        newest = jnp.zeros(v, jnp.int32).at[owner].max(there, mode="drop")
-        planned, stale = scheduled(rounds), anchor.error > STALE
-        wanted = (planned <= ALWAYS) | stale | off_balance(balance, gap, s.epoch > 0)
-        epoch = jnp.maximum(jnp.maximum(s.epoch, newest), jnp.where(wanted, planned, 0))
-        due, damp = epoch > s.epoch, length < 1
-        balance = balanced(balance, gap, due, epoch > 1)
-        anew = (due & stale) | damp
-        H = only_if(anew.any(), lambda H: p.hessians(H, X, anew), s.H)
+        balance = balanced(Balance(s.balance.gain, apart, way), due, epoch > 1)
 
         fit = p.links.gather(jnp.where(alike, p.links.mixing, 0)[:, None], v)
         most = (2 * fit >= p.links.gather(p.links.mixing[:, None], v))[:, 0]
@@ -251,11 +245,7 @@ class NewtonPD(MethodDefaults):
         version = s.body[:, 0] + fresh
 
         def told_anew(_: Array) -> Array:
-            begun = self.told(p, H, X, balance)
-            kept = jnp.where(s.version > 0, MEMORY, 0)
-            scaled = match(balance.told / s.balance.told, H) * s.A
-            begun = match(1 - kept, H) * begun + match(kept, H) * scaled
-            begun = carried(begun, s.A)
+            begun = carried(self.told(p, H, X, gap, balance), s.A)
             own = jnp.where(match(due, H), begun, average(p, s, heard, alike))
             return jnp.where(fresh[:, None], pack(version, shared(own, blocks)), s.body)
 
