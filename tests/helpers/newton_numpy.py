@@ -11,7 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from edgewise.methods import curvature, damping, lazy_gradient, metric_prox, newton_pd
+from edgewise.methods import (
+    curvature,
+    damping,
+    edge_factor,
+    lazy_gradient,
+    metric_prox,
+    newton_pd,
+)
 
 
 def hessian(node, x):
@@ -57,7 +64,7 @@ class Place:
     used: int = 0  # its version
     theirs: dict = field(default_factory=dict)  # A_j by j
     change: float = 0.0
-    gap: float = curvature.FIRST_GUESS
+    gap: float = edge_factor.FIRST_GUESS
     gain: float = 1.0
     refreshes: int = 0
     apart: float = 0.0
@@ -78,9 +85,10 @@ def as_told(A):
 
 
 def told_at_first(s):
-    """The factor times the Hessian with its ridge; a part of the last diagonal at least."""
+    """The factor times the Hessian with its ridge, tilted; a part of the last diagonal at least."""
     H = s.H + np.diag(s.node.ridge_part(np.ones(len(s.x))))
     H = s.gain * newton_pd.EDGE_FACTOR / np.sqrt(s.gap) * H
+    H = H * np.sqrt(np.outer(s.tilt, s.tilt))
     if s.A is not None:
         least = curvature.CARRIED * np.diag(s.A)
         H = H + np.diag(np.maximum(least - np.diag(H), 0))
@@ -100,11 +108,11 @@ def see_gap(s, heard, t):
     s.probes = new
     if t not in [2**k for k in range(1, 12)]:
         return
-    if t >= 4 and curvature.NOISE < change < s.change:
+    if t >= 4 and edge_factor.NOISE < change < s.change:
         slower = (change / s.change) ** (2 / t)
-        least = max(s.gap / 4, curvature.SMALLEST_GAP)
-        s.gap = max(2 * (1 - slower) - curvature.EARLY / t, least)
-    if t == 4 and change <= curvature.NOISE:
+        least = max(s.gap / 4, edge_factor.SMALLEST_GAP)
+        s.gap = max(2 * (1 - slower) - edge_factor.EARLY / t, least)
+    if t == 4 and change <= edge_factor.NOISE:
         s.gap = 1.0
     s.change = change
 
@@ -129,25 +137,21 @@ def size_in(M, u):
     return np.sqrt(max(u @ M @ u, 0))
 
 
-def predicted(s, way):
-    """The error of the model so far from the anchor; beyond what has been seen it is not known."""
-    return (s.error if way <= lazy_gradient.WITHIN * s.reach else 1.0) * way
-
-
 def gradient(s, M, cuts):
-    """At s.x, by the model or by a pass; whether by a pass; how far from the anchor that is."""
+    """At s.x, by the model or by a pass, and whether by a pass. Beyond the way that was seen the
+    model is not known."""
     between = s.x - s.anchor
     way = size_in(M, between)
     model = s.g + s.H @ between
-    if predicted(s, way) < lazy_gradient.ENOUGH * s.step:
-        return model, False, way
+    if (s.error if way <= s.reach else 1.0) * way < lazy_gradient.ENOUGH * s.step:
+        return model, False
     s.g, s.anchor = s.node.mean(s.x), s.x.copy()
     off = s.g - model
     if way > 0:
         ratio = size_in(np.linalg.inv(M + inner_weight(M, cuts)), off) / way
         ratio = max(ratio, lazy_gradient.FORGET * s.error)
         s.error, s.reach = min(max(ratio, lazy_gradient.LEAST_ERROR), 1.0), way
-    return s.g, True, 0.0
+    return s.g, True
 
 
 def inner_weight(M, cuts):
@@ -160,20 +164,20 @@ def inner_weight(M, cuts):
 
 
 def part_of_the_way(s, r, g, D, target, cuts):
-    """1, or halved until f_i + h_i + the edges' terms fall enough."""
+    """1, or halved until f_i + h_i + the edges' terms fall enough; and the loss there."""
     way, node = target - s.x, s.node
     rise = cuts @ (np.abs(target) - np.abs(s.x))
-    loss, part = mean_loss(node, s.x), 1.0
+    part = 1.0
     for _ in range(damping.HALVINGS + 1):
         there = mean_loss(node, s.x + part * way)
         quadratic = way @ (D @ way + node.ridge_part(way)) / 2
-        change = there - loss + part * ((r - g) @ way + rise) + part**2 * quadratic
-        sizes = abs(loss) + np.abs((r - g) * way).sum() + quadratic
+        change = there - s.loss + part * ((r - g) @ way + rise) + part**2 * quadratic
+        sizes = abs(s.loss) + np.abs((r - g) * way).sum() + quadratic
         slack = 64 * np.finfo(float).eps * sizes
         if change <= damping.ARMIJO * part * (r @ way + rise) + slack:
-            return part
+            return part, there
         part /= 2
-    return 0.0
+    return 0.0, s.loss
 
 
 def run(case, rounds, probes, cuts):
@@ -187,7 +191,8 @@ def run(case, rounds, probes, cuts):
     for i, s in enumerate(nodes):
         s.node.mean(s.x)  # counted as the library counts it: a Hessian is a call a sample
         s.node.calls = 0
-        s.H, s.anchor = hessian(s.node, s.x), s.x.copy()
+        s.H, s.loss, s.anchor = hessian(s.node, s.x), mean_loss(s.node, s.x), s.x.copy()
+        s.tilt, s.still, s.far = np.ones(case.n), np.ones(case.n, bool), np.zeros(case.n)
         s.duals = {j: np.zeros(case.n) for j in neighbours[i]}
         s.bodies = degree[i]
         news.append(Told(1, 0, told_at_first(s), s.probes))
@@ -232,14 +237,13 @@ def turn(i, s, t, y, duals, news, near, degree, cuts):
     if known:
         curved = s.H + np.diag(s.node.ridge_part(np.ones(n))) + D
         M = curved + metric_prox.JITTER * np.diag(np.diag(curved))
-        g, taken, way = gradient(s, M, cuts)
+        g, taken = gradient(s, M, cuts)
         r = g + s.node.ridge_part(here)
         for j in near:
             r = r + duals[j][i] + P[j] @ (here - y[j])
         target = descend(M, here, r, cuts)
         s.step = size_in(M, target - here)
-        doubtful = predicted(s, way + s.step) > lazy_gradient.TRUSTED * s.step
-        part = part_of_the_way(s, r, g, D, target, cuts) if doubtful else 1.0
+        part, s.loss = part_of_the_way(s, r, g, D, target, cuts)
         s.halved = part < 1
         s.error = 1.0 if s.halved else s.error
         s.x = target if part == 1 else here + part * (target - here)
@@ -248,21 +252,29 @@ def turn(i, s, t, y, duals, news, near, degree, cuts):
             fresh = -duals[j][i] + P[j] @ (y[j] - s.x)
             s.duals[j] = (1 - R) * s.duals[j] + R * fresh
         s.y = (1 - R) * s.y + R * s.x
-    bad = taken and s.error > newton_pd.RENEW
+    else:
+        s.loss = mean_loss(s.node, here)  # asked for, and nothing comes of it
+    bad = taken and s.error > newton_pd.POOR
     if (due(t) and s.error > newton_pd.STALE) or s.halved or bad:
         s.H = hessian(s.node, s.x)
 
     see_gap(s, [news[j].probes for j in near], t)
     s.apart += sum((y[j] - here) @ P[j] @ (y[j] - here) for j in near)
     s.moved += (s.x - here) @ D @ (s.x - here)
+    far = sum(((y[j] - here) ** 2 for j in near), np.zeros(n))
+    s.still, s.far = s.still & (s.x == here), np.maximum(s.far, far)
     mine = news[i]
     if due(t):
         s.refreshes += 1
         if s.refreshes > 1 and s.apart > 0 and s.moved > 0:
-            ratio = (s.apart / s.moved / curvature.EVEN) ** curvature.BALANCE
-            s.gain *= min(max(ratio, curvature.LEAST_CHANGE), curvature.MOST_CHANGE)
-            s.gain = min(max(s.gain, 1 / curvature.MOST_GAIN), curvature.MOST_GAIN)
+            ratio = (s.apart / s.moved / edge_factor.EVEN) ** edge_factor.BALANCE
+            s.gain *= min(max(ratio, edge_factor.LEAST_CHANGE), edge_factor.MOST_CHANGE)
+            s.gain = min(max(s.gain, 1 / edge_factor.MOST_GAIN), edge_factor.MOST_GAIN)
+            held = s.still & (far > 0) & (far >= edge_factor.HELD * s.far)
+            change = np.where(held, edge_factor.TILT_UP, edge_factor.TILT_DOWN)
+            s.tilt = np.clip(s.tilt * change, 1, edge_factor.MOST_TILT)
         s.apart = s.moved = 0.0
+        s.still, s.far = np.ones(n, bool), np.zeros(n)
         s.bodies += len(near)
         return Told(mine.version + 1, 0, told_at_first(s), s.probes)
     if mine.level >= newton_pd.LEVELS:

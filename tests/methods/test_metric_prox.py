@@ -56,7 +56,7 @@ def test_the_prox_in_a_metric():
     """u is where it should be if and only if -r - M (u - X) is in the subdifferential of h at u,
     so if the prox of h takes u plus that to u."""
     M, X, r = metric()
-    u, Y = step(1e-13, 20_000)
+    u, Y, length = step(1e-13, 20_000)
     pull = -r - np.einsum("vij,vj->vi", M, u - X)
     size = np.sqrt(M[:, range(n), range(n)])  # of a coordinate
     for h, at, v, y, s in zip(PENALTIES, u, pull, Y, size, strict=True):
@@ -66,13 +66,16 @@ def test_the_prox_in_a_metric():
             assert_allclose(y / s, v / s, atol=1e-7, err_msg=str(h))
     assert (u[[0, 1, 4, 9]] == 0).any(1).sum() >= 2, "no exact zeros: this shows less"
     assert_allclose(u[5], X[5] - np.linalg.solve(M[5], r[5]), atol=1e-8)
+    for h, m, way, long in zip(PENALTIES, M, u - X, length, strict=True):
+        m = m + (h.lam * np.eye(n) if isinstance(h, ew.SquaredL2) else 0)
+        assert_allclose(long, np.sqrt(way @ m @ way), rtol=1e-6, err_msg=str(h))
     assert np.linalg.norm(u[3]) <= 0.5 + 1e-15
     assert (u[2] <= 0.3).all()
 
 
 def test_the_prox_that_a_round_makes_is_near_and_feasible():
     M, X, _ = metric()
-    (exact, _), (u, _) = step(1e-13, 20_000), step(newton_pd.INNER_TOL, newton_pd.INNER_MOST)
+    (exact, *_), (u, *_) = step(1e-13, 20_000), step(newton_pd.INNER_TOL, newton_pd.INNER_MOST)
 
     def length(a):
         return np.sqrt(np.einsum("vi,vij,vj->v", a, M, a))
@@ -100,7 +103,7 @@ def test_float32_and_columns_that_say_the_same():
     M = np.einsum("vki,vkj->vij", rows, rows)
     _, X, r = (np.float32(a) for a in metric())
     penalty = stack(PENALTIES, V, n)
-    u, Y = go(penalty, M, X, np.einsum("vij,vj->vi", M, r), newton_pd.INNER_TOL, 1000)
+    u, Y, _ = go(penalty, M, X, np.einsum("vij,vj->vi", M, r), newton_pd.INNER_TOL, 1000)
     assert u.dtype == np.float32
     assert np.isfinite(u).all()
     assert np.isfinite(Y).all()
@@ -127,7 +130,7 @@ def test_classes_in_blocks():
         assert_allclose(blocks.times(jnp.asarray(M), X), np.einsum("vij,vj->vi", whole, X))
         penalty = stack(penalties, 2, C * f)
         solver = make_solver(jnp.asarray(M), penalty, blocks, jnp.asarray(X))
-        u, _ = newton_step(penalty, solver, X, r, jnp.zeros_like(X), 1e-13, 20_000, blocks)
+        u, *_ = newton_step(penalty, solver, X, r, jnp.zeros_like(X), 1e-13, 20_000, blocks)
     u = np.array(u)
     pull = -r - np.einsum("vij,vj->vi", whole, u - X)
     assert_allclose(cat.prox(penalties[0], u[0] + 0.3 * pull[0], 0.3), u[0], atol=1e-7)

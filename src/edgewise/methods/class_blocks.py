@@ -91,6 +91,13 @@ class ClassBlocks(NamedTuple):
             own = jnp.concatenate([own, own.mean(-2, keepdims=True)], -2)
         return add_diagonal(M, own)
 
+    def scaled(self, M: Array, d: Array) -> Array:
+        """diag(d) M diag(d), d (..., n); near it where classes differ in d."""
+        own = self.classes(d)
+        if self.outputs > 1:
+            own = jnp.concatenate([own, own.mean(-2, keepdims=True)], -2)
+        return own[..., :, None] * M * own[..., None, :]
+
     def sizes(self, M: Array) -> Array:
         """(..., b, f) the diagonals, of what classes share at least the mean of theirs: what
         rounding is measured by."""

@@ -1,25 +1,18 @@
-"""What the nodes of `NewtonPD` tell each other of curvature, and of the graph."""
+"""What the nodes of `NewtonPD` tell each other of curvature."""
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from edgewise.methods.class_blocks import ClassBlocks, add_diagonal, block_shape, diagonals
+from edgewise.methods.edge_factor import PROBES
+from edgewise.problem.block import Block, match
 
-PROBES = 8  # random numbers a node averages with its neighbours, to see how slowly that goes
 HEAD = 5 + PROBES  # whether the body is new, its version, level and epoch, what is missing, probes
-FIRST_GUESS = 0.4  # of the graph's spectral gap: a random graph's
-SMALLEST_GAP = 1e-4
-EARLY = 1.0  # over the rounds so far: by which the gap looks larger than it is
-NOISE = 1e-5  # below this differences of probes are rounding
-REFRESH = (5, 10, 20, 35, 60)  # rounds in which Hessians are taken anew, then 100, 150, 225, ...
+REFRESH = (5, 12, 30, 65)  # rounds in which Hessians are taken anew, then 100, 150, 225, ...
 REFRESH_FROM, MOST_REFRESHES = 100, 30
-EVEN = 2.0  # how much further apart neighbours are than they move, where the factor is good
-BALANCE, LEAST_CHANGE, MOST_CHANGE = 0.25, 0.5, 4.0  # of the factor, at a refresh
-MOST_GAIN = 8.0  # in all: where messages come late, neighbours seem further apart than they are
 CARRIED = 0.01  # part of a diagonal that the next one has at least
 SHARED_JITTER = 1e-5  # part of a shared matrix's diagonal: it is rounded to float32
 COARSE_JITTER = 1e-2  # the same where all else is float32 too, and gradients are rounded
@@ -78,64 +71,6 @@ def listen(news: Array, last_level: int, dtype: jnp.dtype) -> Heard:
     return Heard(version > 0, came, whole, stale, missing > 0, probes.astype(dtype), epoch, news)
 
 
-class Gap(NamedTuple):
-    """The spectral gap of the graph, as a node sees it: the second eigenvalue of the normalised
-    Laplacian. A lazy random walk takes random numbers to a common one; how much less they change
-    in a round than in the one before goes to 1 - gap / 2."""
-
-    probes: Array  # (v, PROBES)
-    change: Array  # (v,) how much the probes changed in the last round that was a power of two
-    estimate: Array  # (v,)
-
-
-def first_gap(ids: Array, dtype: jnp.dtype) -> Gap:
-    def draw(id: Array) -> Array:
-        return jax.random.normal(jax.random.fold_in(jax.random.key(0), id), (PROBES,))
-
-    probes = jax.vmap(draw)(ids).astype(jnp.float32).astype(dtype)
-    zero = jnp.zeros(len(ids), dtype)
-    return Gap(probes, zero, zero + FIRST_GUESS)
-
-
-def next_gap(gap: Gap, heard: Array, many: Array, rounds: Array) -> Gap:
-    """heard: (v, PROBES) the sum over `many` (v,) neighbours; rounds: (v,) of the node so far."""
-    mean = jnp.where(many[:, None] > 0, heard / jnp.maximum(many, 1)[:, None], gap.probes)
-    probes = 0.5 * (gap.probes + mean)
-    probes = probes.astype(jnp.float32).astype(mean.dtype)  # as neighbours see it
-    change = jnp.sqrt(((probes - gap.probes) ** 2).mean(1))
-    double = (rounds >= 2) & (rounds & (rounds - 1) == 0)
-    # more change than before tells nothing: somebody has begun anew
-    seen = double & (rounds >= 4) & (change > NOISE) & (gap.change > change)
-    ratio = jnp.where(seen, change / jnp.where(seen, gap.change, 1), 0)
-    slower = jnp.minimum(ratio ** (2 / jnp.maximum(rounds, 1)), 1)
-    fast = double & (rounds == 4) & (change <= NOISE)  # all have met already
-    least = jnp.maximum(gap.estimate / 4, SMALLEST_GAP)
-    early = EARLY / jnp.maximum(rounds, 1)  # faster modes have not died out yet
-    estimate = jnp.where(seen, jnp.maximum(2 * (1 - slower) - early, least), gap.estimate)
-    estimate = jnp.where(fast, 1.0, estimate)
-    return Gap(probes, jnp.where(double, change, gap.change), estimate)
-
-
-class Balance(NamedTuple):
-    """Whether a node should hold on to its neighbours more, or less: since the last refresh, the
-    sums of |x_j - x_i|^2 and of how far it moved, in the metric of its edges. A round counts by
-    the part of its neighbours that had something new to say: one that is silent stays away, while
-    the node comes to rest."""
-
-    gain: Array  # (v,) of its factor
-    apart: Array  # (v,)
-    moved: Array  # (v,)
-
-
-def balanced(b: Balance, due: Array, begun: Array) -> Balance:
-    """With the gain changed, and the sums begun anew, at the nodes that are due."""
-    told = begun & (b.apart > 0) & (b.moved > 0)
-    ratio = jnp.where(told, b.apart / jnp.where(told, b.moved, 1) / EVEN, 1) ** BALANCE
-    gain = jnp.clip(b.gain * jnp.clip(ratio, LEAST_CHANGE, MOST_CHANGE), 1 / MOST_GAIN, MOST_GAIN)
-    none = jnp.zeros_like(gain)
-    return Balance(*(jnp.where(due, a, c) for a, c in zip((gain, none, none), b, strict=True)))
-
-
 def shared(A: Array, blocks: ClassBlocks) -> Array:
     """As neighbours will have it: float32, and still positive definite."""
     jitter = SHARED_JITTER if A.dtype == jnp.float64 else COARSE_JITTER
@@ -153,3 +88,17 @@ def scheduled(rounds: Array) -> Array:
     early = (rounds[:, None] >= jnp.array(REFRESH)).sum(1)
     later = jnp.array([REFRESH_FROM * 1.5**k for k in range(MOST_REFRESHES)])
     return (early + (rounds[:, None] >= later).sum(1)).astype(jnp.int32)
+
+
+def with_ridge(p: Block, H: Array, X: Array) -> Array:
+    return ClassBlocks.of(p).with_diagonal(H, p.ridge(jnp.ones_like(X)))
+
+
+def average(p: Block, body: Array, heard: Heard, alike: Array, like: Array) -> Array:
+    """(v, b, f, f) what is told, averaged once more with that of neighbours who are as far.
+    like: for its shape and type."""
+    shape = like.shape[1], like.shape[2]
+    own, came = unpack(body, shape, like.dtype), unpack(heard.news, shape, like.dtype)
+    mixing = jnp.where(alike, p.links.mixing, 0)
+    rest = 1 - p.links.gather(mixing[:, None], len(like))[:, 0]
+    return match(rest, own) * own + p.links.gather(match(mixing, came) * came, len(like))

@@ -13,17 +13,16 @@ HALVINGS = 20
 
 
 def damped(
-    p: Block, X: Array, D: Array, r: Array, G: Array, target: Array, doubtful: Array
-) -> tuple[Array, Array]:
-    """(v,) the part of the way from X to the target that each node goes, all of it where it is not
-    doubtful, and how often it asked for its mean loss. r: the gradient at X of the node's own problem
+    p: Block, X: Array, loss: Array, D: Array, r: Array, G: Array, target: Array
+) -> tuple[Array, Array, Array]:
+    """(v,) the part of the way from X to the target that each node goes, its mean loss there, and
+    how often it asked for that. r: the gradient at X of the node's own problem
 
         f_i(x) + h_i(x) + sum_j ( |x - x_j|^2_{P_ij} / 2 + <lambda_ji, x> ),    f_i with its ridge,
 
-    D = sum_j P_ij, G the gradient of the losses alone. The penalty is
+    D = sum_j P_ij, G the gradient of the losses alone, `loss` their mean at X. The penalty is
     bounded by convexity between the two points."""
     way = target - X
-    loss = p.mean_losses(X, doubtful)
     rise = p.penalty.value(target) - p.penalty.value(X)
     rise = jnp.where(jnp.isfinite(rise), rise, 0)
     slope = (r * way).sum(1) + rise
@@ -33,14 +32,16 @@ def damped(
     slack = 64 * jnp.finfo(X.dtype).eps * sizes
 
     def halve(carry: Any) -> Any:
-        length, left, tried = carry
+        length, at, left, tried = carry
         there = p.mean_losses(X + length[:, None] * way, left)
         change = there - loss + length * straight + length**2 * curved
         falls = change <= ARMIJO * length * slope + slack
-        end = tried > HALVINGS
+        end = tried + left > HALVINGS
+        at = jnp.where(left & falls, there, at)
         length = jnp.where(left & ~falls, jnp.where(end, 0, length / 2), length)
-        return length, left & ~falls & ~end, tried + left
+        return length, at, left & ~falls & ~end, tried + left
 
-    start = jnp.ones(len(X), X.dtype), doubtful, doubtful.astype(jnp.int64)
-    length, _, tried = lax.while_loop(lambda c: c[1].any(), halve, start)
-    return length, tried
+    v = len(X)
+    start = (jnp.ones(v, X.dtype), loss, jnp.ones(v, bool), jnp.zeros(v, jnp.int64))
+    length, at, _, tried = lax.while_loop(lambda c: c[2].any(), halve, start)
+    return length, at, tried

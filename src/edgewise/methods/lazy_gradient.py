@@ -2,8 +2,9 @@
 
 A node keeps its last whole gradient G, taken at Z, its anchor, and its Hessian H. Between two
 passes over its data the gradient at x is taken to be G + H (x - Z). Every pass tells how good that
-was: `error`, in the metric of the node's step, over the way from the anchor. With a quadratic loss
-it is rounding, and a node hardly ever looks at its data again.
+was: `error`, in the metric of the node's step, over the way from the anchor. The next pass is due
+when the error, foreseen by that, would be a twentieth of a step; so a node at rest takes one. With
+a quadratic loss there is no error, and a node hardly ever looks at its data again.
 """
 
 from typing import NamedTuple
@@ -11,9 +12,11 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-ENOUGH = 0.1  # part of a step that the model's error may come to
-TRUSTED = 0.5  # the same at the step's end, for it to be taken without a look at the losses
-WITHIN = 1.0  # times the way that was seen: beyond, the model is not known
+from edgewise.methods.class_blocks import ClassBlocks
+from edgewise.methods.metric_prox import Solver, root, solve
+from edgewise.problem.block import Block
+
+ENOUGH = 0.05  # part of a step that the model's error may come to
 FORGET = 0.25  # part of an error that the next one has at least: one way is not all ways
 LEAST_ERROR = 1e-3  # over the way: at rest a node is at its anchor, or takes another
 
@@ -31,17 +34,29 @@ def first_anchor(X: Array) -> Anchor:
     return Anchor(X + 0, jnp.zeros_like(X), none + 1, none, none)
 
 
-def predicted(a: Anchor, way: Array) -> Array:
-    """(v,) the error of the model so far (v,) from the anchor: all of the way beyond what was seen."""
-    return jnp.where(way <= WITHIN * a.reach, a.error, 1) * way
+def gradients(
+    p: Block, a: Anchor, X: Array, H: Array, D: Array, solver: Solver, able: Array
+) -> tuple[Anchor, Array, Array]:
+    """The anchors, (v, n) gradients of the mean losses at X, ridge apart, and (v,) which of them a
+    pass over the data has given. Ways are measured in H + D, with the ridge, errors in its inverse,
+    so far as the solver has that; able: (v,) who is to move at all."""
+    blocks, between = ClassBlocks.of(p), X - a.Z
+    bent = blocks.times(H, between)
+    way = root((between * (bent + blocks.times(D, between) + p.ridge(between))).sum(1))
+    known = jnp.where(way <= a.reach, a.error, 1)  # beyond what was seen nothing is
+    take = able & ~(known * way < ENOUGH * a.step)
+    model = a.G + bent
+    G = p.refresh(None, model, X, take)[1]
+    off = G - model
+    return seen(a, take, X, G, way, root((off * solve(solver, off, blocks)).sum(1))), G, take
 
 
 def seen(a: Anchor, taken: Array, X: Array, G: Array, way: Array, error: Array) -> Anchor:
     """After whole gradients G at the nodes (v,) that have taken one, so far from the anchor."""
     told = taken & (way > 0)
     ratio = jnp.where(told, error / jnp.where(told, way, 1), 1)
-    ratio = jnp.maximum(jnp.where(jnp.isfinite(ratio), ratio, 1), FORGET * a.error)
-    ratio = jnp.clip(ratio, LEAST_ERROR, 1)
+    ratio = jnp.where(jnp.isfinite(ratio), ratio, 1)
+    ratio = jnp.clip(jnp.maximum(ratio, FORGET * a.error), LEAST_ERROR, 1)
     rows = taken[:, None]
     return Anchor(
         jnp.where(rows, X, a.Z),

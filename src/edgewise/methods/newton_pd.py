@@ -1,13 +1,13 @@
 """A Newton step at every node and round, over edges whose weights are matrices."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 
+from edgewise.backend.branch import only_if
 from edgewise.backend.no_inline import no_inline
 from edgewise.backend.pytree import pytree
 from edgewise.errors import MethodError
@@ -18,40 +18,39 @@ from edgewise.methods.curvature import (
     HEAD,
     MOST_REFRESHES,
     REFRESH,
-    Balance,
-    Gap,
     Heard,
-    balanced,
+    average,
     body_size,
     carried,
-    first_gap,
     listen,
-    next_gap,
     pack,
     scheduled,
     shared,
     tell,
     unpack,
+    with_ridge,
 )
 from edgewise.methods.damping import damped
-from edgewise.methods.knowledge import Knowledge
-from edgewise.methods.lazy_gradient import (
-    ENOUGH,
-    TRUSTED,
-    Anchor,
-    first_anchor,
-    predicted,
-    seen,
+from edgewise.methods.edge_factor import (
+    Balance,
+    Gap,
+    balanced,
+    first_balance,
+    first_gap,
+    next_gap,
+    watched,
 )
-from edgewise.methods.metric_prox import Solver, make_solver, newton_step, no_solver, solve
+from edgewise.methods.knowledge import Knowledge
+from edgewise.methods.lazy_gradient import Anchor, first_anchor, gradients
+from edgewise.methods.metric_prox import Solver, make_solver, newton_step, no_solver
 from edgewise.methods.steps import mixing_of, node_steps, positive
 from edgewise.problem.block import Block, Links, match
 
-RENEW = 0.25
 LEVELS = 3  # times that Hessians are averaged with neighbours': as good as the network's mean
 EDGE_FACTOR = 1.8  # over the root of the graph's gap: near the best of rings, grids, random graphs
 RELAXATION = 0.8  # part of the new in what is sent: 1 is PDMM, which may swap for ever
-STALE = 0.02  # error of the model above which a refresh takes Hessians anew
+STALE = 0.02  # error of a node's model of gradients: with less a refresh needs no Hessian
+POOR = 0.25  # with more the next one is taken at once
 INNER_TOL, INNER_MOST = 0.01, 1000  # of a step with a penalty
 
 
@@ -73,6 +72,7 @@ class Edges(NamedTuple):
 class State(NamedTuple):
     X: Array  # (v, n) models
     sent: Array  # (v, n) as neighbours are told: averaged over rounds
+    loss: Array  # (v,) mean losses there, ridge apart
     anchor: Anchor  # of its gradients
     H: Array  # (v, b, f, f) Hessians as last taken, ridge apart
     body: Array  # (v, .) what is told: H averaged with those of neighbours, times the factor
@@ -103,17 +103,20 @@ class NewtonPD(MethodDefaults):
         lambda_ij <- 0.2 lambda_ij + 0.8 ( -lambda_ji + P_ij (y_j - x_i) )
         y_i <- 0.2 y_i + 0.8 x_i                        (x_i new, what was heard of j old)
 
-    g_i is a whole gradient. Nothing is to be tuned, and the units of the columns do not matter.
+    g_i is the gradient, or what the last whole one and H_i say of it, for as long as that is good
+    enough (`lazy_gradient`): a pass over the data every few rounds. Nothing is to be tuned, and the
+    units of the columns do not matter.
 
     The step is damped by halving it until the node's own problem, f_i in the place of its model,
     falls enough. P_ij = (A_i + A_j) / 2 / sqrt(d_i d_j): A_i is a factor times H_i, with the ridge
     of the penalty if it has one, averaged with the neighbours' three times by Metropolis weights,
     which served as well as the network's mean.
-    Hessians are taken anew in rounds 5, 10, 20, 35, 60, 100, 150, 225, ... of whoever comes to one
-    first, and by a node alone after a step that it had to damp. The factor is 1.8 / sqrt(gap): the
-    gap of the graph is found on the way, by eight numbers that go with every message. At a refresh
-    it grows or shrinks with the fourth root of how far neighbours are apart against how far they
-    moved (`Balance`).
+    Hessians are taken anew in rounds 5, 12, 30, 65, 100, 150, 225, ... of whoever comes to one
+    first, where they tell the gradients badly, and by a node alone after a step that it had to
+    damp. The factor is 1.8 / sqrt(gap): the gap of the graph is found on the way, by eight numbers
+    that go with every message. At a refresh it grows or shrinks with the fourth root of how far
+    neighbours are apart against how far they moved, and a coordinate that the penalty holds while
+    they stay elsewhere has a larger one (`Balance`).
 
     y_i and lambda_ij are sent, and what was last heard of them is all that enters, so that it
     heals. Where it rests, x_i = x_j even if the two ends of an edge have different P_ij:
@@ -162,7 +165,7 @@ class NewtonPD(MethodDefaults):
         everyone, zeros = jnp.ones(v, bool), jnp.zeros((v, b, f, f), X.dtype)
         none, count = jnp.zeros(v, X.dtype), jnp.zeros(v, jnp.int32)
         H = p.hessians(zeros, X, everyone)
-        gap, balance = first_gap(p.ids, X.dtype), Balance(none + 1, none, none)
+        gap, balance = first_gap(p.ids, X.dtype), first_balance(X)
         body = pack(count + 1, shared(self.told(p, H, X, gap, balance), blocks))
         own = X[p.links.owner]
         duals = jnp.zeros_like(own) if duals is None else duals
@@ -170,11 +173,12 @@ class NewtonPD(MethodDefaults):
         edges = Edges(duals, jnp.zeros((e, b, f, f), X.dtype), *nothing)
         asked = 0 * p.counts + p.counts  # an array of its own: carries are donated
         s = State(
-            X=X, sent=X, anchor=first_anchor(X), H=H, body=body, level=count,
+            X=X, sent=X, loss=p.mean_losses(X, everyone), anchor=first_anchor(X),
+            H=H, body=body, level=count,
             A=zeros, version=0 * body[:, 0], D=zeros, total=none[:, None],
             solver=no_solver(X, blocks), Y=jnp.zeros_like(X), gap=gap, balance=balance,
             rounds=count, epoch=count, renewed=everyone, edges=edges,
-            memory=Memory(asked, 0 * asked, sent_to(p.links, v)),
+            memory=Memory(asked, asked, p.links.degrees(v)),
         )  # fmt: skip
         return s, (own, duals, tell(everyone, count, ~everyone, count, gap.probes, body))
 
@@ -182,7 +186,9 @@ class NewtonPD(MethodDefaults):
         """(v, b, f, f) what a node tells of its Hessian, before that is averaged."""
         factor = self.factor * balance.gain * EDGE_FACTOR / jnp.sqrt(gap.estimate)
         bend = p.penalty.ridge(X)  # a prox needs no model of it, but neighbours do
-        return match(factor, H) * ClassBlocks.of(p).with_diagonal(with_ridge(p, H, X), bend)
+        blocks = ClassBlocks.of(p)
+        A = match(factor, H) * blocks.with_diagonal(with_ridge(p, H, X), bend)
+        return blocks.scaled(A, jnp.sqrt(balance.tilt))
 
     def step(
         self, p: Block, s: State, inbox: Messages, random_bits: Array
@@ -201,15 +207,15 @@ class NewtonPD(MethodDefaults):
         between = theirs - s.X[owner]
         parts = blocks.split(between)
         pull = over_edges(p.links.times_own(s.A, parts), parts)
-        anchor, G, taken, way = self.gradients(p, s, known)
+        anchor, G, taken = gradients(p, s.anchor, s.X, s.H, s.D, s.solver, known)
         r = G + p.ridge(s.X) + p.links.gather(heard_duals - pull, v)
         target, Y, step = newton_step(
             p.penalty, s.solver, s.X, r, s.Y, INNER_TOL, INNER_MOST, blocks
         )
         target = jnp.where(known[:, None], target, s.X)
-        doubtful = known & ~(predicted(anchor, way + step) <= TRUSTED * step)
-        length, tried = damped(p, s.X, s.D, r, G, target, doubtful)
-        anchor = anchor._replace(step=jnp.where(known, step, 0), error=jnp.where(length < 1, 1, anchor.error))
+        length, loss, tried = damped(p, s.X, s.loss, s.D, r, G, target)
+        damp, step = length < 1, jnp.where(known, step, 0)
+        anchor = anchor._replace(step=step, error=jnp.where(damp, 1, anchor.error))
         part = length[:, None]
         X = jnp.where(part == 1, target, s.X + part * (target - s.X))
         X = jnp.where(part > 0, X, s.X)  # also where matrices of neighbours give no target at all
@@ -226,17 +232,20 @@ class NewtonPD(MethodDefaults):
         there = jnp.clip(there, 0, len(REFRESH) + MOST_REFRESHES).astype(jnp.int32)
         newest = jnp.zeros(v, jnp.int32).at[owner].max(there, mode="drop")
         epoch = jnp.maximum(jnp.maximum(s.epoch, newest), scheduled(rounds))
-        due, damp = epoch > s.epoch, length < 1
-        anew = (due & (anchor.error > STALE)) | damp | (taken & (anchor.error > RENEW))
+        due = epoch > s.epoch
+        # classes have a model that is never quite right, and a new one is no better
+        poor = taken & (anchor.error > POOR) & (blocks.outputs == 1)
+        anew = (due & (anchor.error > STALE)) | damp | poor
         H = only_if(anew.any(), lambda H: p.hessians(H, X, anew), s.H)
         many = p.links.gather(heard.present[:, None].astype(X.dtype), v)[:, 0]
         gap = next_gap(s.gap, p.links.gather(heard.probes, v), many, rounds)
         said = (theirs + heard_duals).sum(1)
         new = (said != s.edges.said).astype(X.dtype)[:, None]
-        apart = s.balance.apart + p.links.gather(new * (between * pull).sum(1)[:, None], v)[:, 0]
+        apart = p.links.gather(new * (between * pull).sum(1)[:, None], v)[:, 0]
         heard_of = p.links.gather(new * rho, v) / jnp.where(s.total > 0, s.total, 1)
-        way = s.balance.moved + heard_of[:, 0] * (moved * blocks.times(s.D, moved)).sum(1)
-        balance = balanced(Balance(s.balance.gain, apart, way), due, epoch > 1)
+        way = heard_of[:, 0] * (moved * blocks.times(s.D, moved)).sum(1)
+        far = p.links.gather(new * between**2, v)
+        balance = balanced(watched(s.balance, apart, far, moved, way), far, due, epoch > 1)
 
         fit = p.links.gather(jnp.where(alike, p.links.mixing, 0)[:, None], v)
         most = (2 * fit >= p.links.gather(p.links.mixing[:, None], v))[:, 0]
@@ -246,38 +255,24 @@ class NewtonPD(MethodDefaults):
 
         def told_anew(_: Array) -> Array:
             begun = carried(self.told(p, H, X, gap, balance), s.A)
-            own = jnp.where(match(due, H), begun, average(p, s, heard, alike))
+            own = jnp.where(match(due, H), begun, average(p, s.body, heard, alike, s.A))
             return jnp.where(fresh[:, None], pack(version, shared(own, blocks)), s.body)
 
         body = only_if(fresh.any(), told_anew, s.body)
-        again = any_edge(p.links, heard.missing, v) & ~fresh & (rounds % 2 == 0)
+        again = p.links.any_of(heard.missing, v) & ~fresh & (rounds % 2 == 0)
         memory = Memory(
             s.memory.calls + (taken.astype(int) + anew) * p.counts,
             s.memory.evaluations + tried * p.counts,
-            s.memory.bodies + jnp.where(fresh | again, sent_to(p.links, v), 0),
+            s.memory.bodies + jnp.where(fresh | again, p.links.degrees(v), 0),
         )
         level = jnp.where(due, 0, s.level + rising)
         s = s._replace(
-            X=X, sent=sent, anchor=anchor, H=H, body=body, level=level, Y=Y, gap=gap, balance=balance,
-            rounds=rounds, epoch=epoch, renewed=anew, memory=memory,
+            X=X, sent=sent, loss=loss, anchor=anchor, H=H, body=body, level=level, Y=Y, gap=gap,
+            balance=balance, rounds=rounds, epoch=epoch, renewed=anew, memory=memory,
             edges=s.edges._replace(duals=duals, said=said),
         )  # fmt: skip
-        lacking = any_edge(p.links, heard.stale, v)
+        lacking = p.links.any_of(heard.stale, v)
         return s, (sent[owner], duals, tell(fresh | again, level, lacking, epoch, gap.probes, body))
-
-    def gradients(self, p: Block, s: State, known: Array) -> tuple[Anchor, Array, Array, Array]:
-        """The anchors, (v, n) gradients of the mean losses at X, ridge apart, (v,) which of them are
-        whole ones, and how far from the anchor X is."""
-        blocks, between = ClassBlocks.of(p), s.X - s.anchor.Z
-        bent = blocks.times(s.H, between)
-        stiff = bent + blocks.times(s.D, between) + p.ridge(between)
-        way = jnp.sqrt(jnp.maximum((between * stiff).sum(1), 0))
-        take = known & ~(predicted(s.anchor, way) < ENOUGH * s.anchor.step)
-        model = s.anchor.G + bent
-        G = p.refresh(None, model, s.X, take)[1]
-        error = jnp.sqrt(jnp.maximum(((G - model) * solve(s.solver, G - model, blocks)).sum(1), 0))
-        anchor = seen(s.anchor, take, s.X, G, way, error)
-        return anchor, G, take, jnp.where(take, 0, way)
 
     def metric(self, p: Block, s: State, heard: Heard) -> tuple[State, Array]:
         """The state with the matrices that have come, and (v,) whose edges have matrices, so that
@@ -290,7 +285,7 @@ class NewtonPD(MethodDefaults):
         settle = (s.level >= LEVELS) & (s.body[:, 0] != s.version)
         rho = jnp.where(versions > 0, p.links.rho, 0)
         total = p.links.gather(rho[:, None], v)  # it also tells that neighbours have come or gone
-        changed = any_edge(p.links, adopt, v) | settle | (total != s.total)[:, 0]
+        changed = p.links.any_of(adopt, v) | settle | (total != s.total)[:, 0]
 
         def work(carry: Any) -> Any:
             A, _, matrices = carry
@@ -309,7 +304,7 @@ class NewtonPD(MethodDefaults):
             s.solver,
         )
         version = jnp.where(settle, s.body[:, 0], s.version)
-        alone = sent_to(p.links, v) == 0
+        alone = p.links.degrees(v) == 0
         known = alone | ((total[:, 0] > 0) & (version > 0))
         edges = s.edges._replace(matrices=matrices, versions=versions)
         s = s._replace(A=A, version=version, D=D, total=total, solver=solver, edges=edges)
@@ -323,34 +318,3 @@ class NewtonPD(MethodDefaults):
 @no_inline  # or a factorisation's layout goes up to them, and both are laid out anew every round
 def added(H: Array, D: Array) -> Array:
     return H + D
-
-
-def only_if(flag: Array, change: Callable[[Any], Any], carry: Any) -> Any:
-    """A branch, as a loop: what it carries is then changed in place, or not even copied."""
-
-    def once(c: Any) -> Any:
-        return jnp.zeros((), bool), change(c[1])
-
-    return lax.while_loop(lambda c: c[0], once, (flag, carry))[1]
-
-
-def with_ridge(p: Block, H: Array, X: Array) -> Array:
-    return ClassBlocks.of(p).with_diagonal(H, p.ridge(jnp.ones_like(X)))
-
-
-def average(p: Block, s: State, heard: Heard, alike: Array) -> Array:
-    """(v, b, f, f) what is told, averaged once more with that of neighbours who are as far."""
-    shape = s.A.shape[1], s.A.shape[2]
-    own, came = unpack(s.body, shape, s.X.dtype), unpack(heard.news, shape, s.X.dtype)
-    mixing = jnp.where(alike, p.links.mixing, 0)
-    rest = 1 - p.links.gather(mixing[:, None], len(s.X))[:, 0]
-    return match(rest, own) * own + p.links.gather(match(mixing, came) * came, len(s.X))
-
-
-def sent_to(links: Links, nodes: int) -> Array:
-    """(v,) how many neighbours there are."""
-    return links.gather((links.rho > 0)[:, None].astype(jnp.int64), nodes)[:, 0]
-
-
-def any_edge(links: Links, which: Array, nodes: int) -> Array:
-    return links.gather((which & (links.rho > 0))[:, None].astype(jnp.int32), nodes)[:, 0] > 0

@@ -48,6 +48,14 @@ class Links(NamedTuple):
             return jax.ops.segment_sum(messages, self.owner, nodes, indices_are_sorted=True)
         return sum_slots(self.slots, messages)
 
+    def degrees(self, nodes: int) -> Array:
+        """(v,) how many neighbours a node has."""
+        return self.gather((self.rho > 0)[:, None].astype(jnp.int64), nodes)[:, 0]
+
+    def any_of(self, which: Array, nodes: int) -> Array:
+        """(v,) whether any edge of the node is one of these (e,)."""
+        return self.gather((which & (self.rho > 0))[:, None].astype(jnp.int32), nodes)[:, 0] > 0
+
     def times_own(self, A: Array, u: Array) -> Array:
         """(e, b, f) A_i u_ij, from (v, b, f, f) symmetric blocks of the owners and (e, b, f)."""
         if self.slots is None:
