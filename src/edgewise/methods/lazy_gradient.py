@@ -4,7 +4,8 @@ A node keeps its last whole gradient G, taken at Z, its anchor, and its Hessian 
 passes over its data the gradient at x is taken to be G + H (x - Z). Every pass tells how good that
 was: `error`, in the metric of the node's step, over the way from the anchor. The next pass is due
 when the error, foreseen by that, would be a twentieth of a step; so a node at rest takes one. With
-a quadratic loss there is no error, and a node hardly ever looks at its data again.
+a quadratic loss there is no error, and a node hardly ever looks at its data again. With several
+classes H is not the Hessian (`class_blocks`) and no model: every round takes a pass.
 """
 
 from typing import NamedTuple
@@ -44,7 +45,7 @@ def gradients(
     bent = blocks.times(H, between)
     way = root((between * (bent + blocks.times(D, between) + p.ridge(between))).sum(1))
     known = jnp.where(way <= a.reach, a.error, 1)  # beyond what was seen nothing is
-    take = able & ~(known * way < ENOUGH * a.step)
+    take = able & ~((known * way < ENOUGH * a.step) & (blocks.outputs == 1))
     model = a.G + bent
     G = p.refresh(None, model, X, take)[1]
     off = G - model

@@ -233,7 +233,6 @@ class NewtonPD(MethodDefaults):
         newest = jnp.zeros(v, jnp.int32).at[owner].max(there, mode="drop")
         epoch = jnp.maximum(jnp.maximum(s.epoch, newest), scheduled(rounds))
         due = epoch > s.epoch
-        # classes have a model that is never quite right, and a new one is no better
         poor = taken & (anchor.error > POOR) & (blocks.outputs == 1)
         anew = (due & (anchor.error > STALE)) | damp | poor
         H = only_if(anew.any(), lambda H: p.hessians(H, X, anew), s.H)
