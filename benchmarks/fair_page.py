@@ -15,7 +15,8 @@ LEVELS = ("1e-3", "1e-6", "1e-9")
 MIDDLE = 1  # the level that summaries are of
 HEADS = {"oracle_calls": "calls", "rounds": "rounds", "bytes_sent": "bytes"}
 CALLS = 1.3  # times tuned saga-pd's, that the untuned default is to take at most
-OURS = ("newton-pd", "lt-saga-pd", "lt-svr-pd-es", "lt-pd")
+OURS = ("lt-saga-pd", "lt-svr-pd-es", "lt-pd")
+DEFAULT = "auto, untuned"
 OURS += ("pd", "spd", "saga-pd", "svr-pd", "svr-pd-es", "lsvr-pd", "asvr-pd")
 DEFAULT = "auto, untuned"
 INTRO = """# Every method, on the same footing
@@ -32,7 +33,7 @@ python benchmarks/fair.py --jobs 16
 which took {minutes:.0f} minutes of one core, spread over as many as there are.
 
 **One rule for all.** Every method's own step parameters ($\\eta$; and $\\rho$, $\\beta$ or $\\mu$
-where it has them; of `newton-pd` its factor) were found by [`ew.tune`](tuning.md): a grid of six
+where it has them) were found by [`ew.tune`](tuning.md): a grid of six
 values each around what the method's rule says, moved where the best is at its edge, all cells with
 the same budget and seed 0; then runs with seeds of their own. Calls are from runs tuned and stopped
 by a budget of {passes} passes over a node's data; rounds from runs tuned and stopped by {rounds:,}
@@ -173,10 +174,10 @@ def in_numbers(found: list[Setting]) -> str:
     fronts = Counter(m for s in found for m in front(s))
     told = ", ".join(f"`{m}` {k}" for m, k in fronts.most_common())
     lines.append(f"- Beaten by no other in calls and bytes at once, settings: {told}.")
-    pairs = [("oracle_calls", m, "saga-pd") for m in ("newton-pd", "lt-saga-pd", "edge", "gt-saga")]
-    pairs += [("rounds", m, "pdmm") for m in ("newton-pd", "lt-saga-pd", "pd", "nids")]
-    pairs += [("rounds", "extra", "saga-pd"), ("bytes_sent", "newton-pd", "pdmm")]
-    pairs += [("bytes_sent", m, "pdmm") for m in ("lt-saga-pd", "pd")]
+    pairs = [("oracle_calls", m, "saga-pd") for m in (DEFAULT, "lt-saga-pd", "edge", "gt-saga")]
+    pairs += [("rounds", m, "pdmm") for m in (DEFAULT, "lt-saga-pd", "pd", "nids")]
+    pairs += [("rounds", "extra", "saga-pd")]
+    pairs += [("bytes_sent", m, "pdmm") for m in (DEFAULT, "lt-saga-pd", "pd")]
     for unit, method, other in pairs:
         ratios = [s.median(unit, method) / s.median(unit, other) for s in found if method in s.runs]
         there = sorted(r for r in ratios if math.isfinite(r) and r > 0)
@@ -186,7 +187,7 @@ def in_numbers(found: list[Setting]) -> str:
                 f"- `{method}` over `{other}` in {HEADS[unit]}: {each}, in the {len(there)} of "
                 f"{len(ratios)} settings that both got there."
             )
-    for method, name in (("saga-pd", "eta"), ("pdmm", "rho"), ("newton-pd", "factor")):
+    for method, name in (("saga-pd", "eta"), ("pdmm", "rho")):
         unit = "oracle_calls" if method == "saga-pd" else "rounds"
         tuned = Counter(
             s.runs[method]["factors"][unit][name] for s in found if method in s.runs
