@@ -76,6 +76,8 @@ class Place:
     error: float = 1.0  # of the model of the gradient, over the way from the anchor
     reach: float = 0.0  # how long that way was
     step: float = 0.0  # how long the last step was
+    begun: bool = False  # whether there has been a whole gradient
+    size: float = 0.0  # of the largest
 
 
 def as_told(A):
@@ -138,20 +140,26 @@ def size_in(M, u):
 
 
 def gradient(s, M, cuts):
-    """At s.x, by the model or by a pass, and whether by a pass. Beyond the way that was seen the
-    model is not known."""
+    """At s.x, by the model or by a pass; whether by a pass; whether the model was poor. Beyond the
+    way that was seen the model is not known."""
     between = s.x - s.anchor
     way = size_in(M, between)
     model = s.g + s.H @ between
-    if (s.error if way <= s.reach else 1.0) * way < lazy_gradient.ENOUGH * s.step:
-        return model, False
+    at_anchor = s.begun and (between == 0).all()
+    foreseen = (s.error if way <= s.reach else 1.0) * way
+    if at_anchor or foreseen < lazy_gradient.ENOUGH * s.step:
+        return model, False, False
     s.g, s.anchor = s.node.mean(s.x), s.x.copy()
-    off = s.g - model
-    if way > 0:
-        ratio = size_in(np.linalg.inv(M + inner_weight(M, cuts)), off) / way
-        ratio = max(ratio, lazy_gradient.FORGET * s.error)
-        s.error, s.reach = min(max(ratio, lazy_gradient.LEAST_ERROR), 1.0), way
-    return s.g, True
+    inverse = np.linalg.inv(M + inner_weight(M, cuts))
+    error = size_in(inverse, s.g - model)
+    s.size = max(s.size, size_in(inverse, s.g))
+    rounding = lazy_gradient.ROUNDING * np.finfo(float).eps * s.size
+    told, right, s.begun = s.begun and way > 0, error < rounding, True
+    if told:
+        ratio = max(0 if right else error / way, lazy_gradient.FORGET * s.error)
+        s.error = min(max(ratio, lazy_gradient.LEAST_ERROR), 1.0)
+        s.reach = max(way, s.reach) if right else way
+    return s.g, True, told and not right and s.error > lazy_gradient.POOR
 
 
 def inner_weight(M, cuts):
@@ -233,11 +241,11 @@ def turn(i, s, t, y, duals, news, near, degree, cuts):
             P[j] = (s.A + s.theirs[j]) / 2 / np.sqrt(degree[i] * degree[j])
     D = sum(P.values(), np.zeros((n, n)))
 
-    s.halved = taken = False
+    s.halved = poor = False
     if known:
         curved = s.H + np.diag(s.node.ridge_part(np.ones(n))) + D
         M = curved + metric_prox.JITTER * np.diag(np.diag(curved))
-        g, taken = gradient(s, M, cuts)
+        g, _, poor = gradient(s, M, cuts)
         r = g + s.node.ridge_part(here)
         for j in near:
             r = r + duals[j][i] + P[j] @ (here - y[j])
@@ -245,6 +253,7 @@ def turn(i, s, t, y, duals, news, near, degree, cuts):
         s.step = size_in(M, target - here)
         part, s.loss = part_of_the_way(s, r, g, D, target, cuts)
         s.halved = part < 1
+        s.step *= part
         s.error = 1.0 if s.halved else s.error
         s.x = target if part == 1 else here + part * (target - here)
         R = newton_pd.RELAXATION
@@ -254,8 +263,7 @@ def turn(i, s, t, y, duals, news, near, degree, cuts):
         s.y = (1 - R) * s.y + R * s.x
     else:
         s.loss = mean_loss(s.node, here)  # asked for, and nothing comes of it
-    bad = taken and s.error > newton_pd.POOR
-    if (due(t) and s.error > newton_pd.STALE) or s.halved or bad:
+    if (due(t) and s.error > newton_pd.STALE) or s.halved or poor:
         s.H = hessian(s.node, s.x)
 
     see_gap(s, [news[j].probes for j in near], t)
@@ -270,6 +278,7 @@ def turn(i, s, t, y, duals, news, near, degree, cuts):
             ratio = (s.apart / s.moved / edge_factor.EVEN) ** edge_factor.BALANCE
             s.gain *= min(max(ratio, edge_factor.LEAST_CHANGE), edge_factor.MOST_CHANGE)
             s.gain = min(max(s.gain, 1 / edge_factor.MOST_GAIN), edge_factor.MOST_GAIN)
+        if s.refreshes > 1 and s.apart > 0:
             held = s.still & (far > 0) & (far >= edge_factor.HELD * s.far)
             change = np.where(held, edge_factor.TILT_UP, edge_factor.TILT_DOWN)
             s.tilt = np.clip(s.tilt * change, 1, edge_factor.MOST_TILT)

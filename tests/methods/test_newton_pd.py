@@ -54,7 +54,7 @@ def follow(case, cuts):
 def test_iterates_are_those_of_the_docstrings():
     """From far out, where a Newton step goes too far."""
     case = make_case(penalty="none", intercept=True, weighted=True)
-    case.X0 = 30 * case.X0
+    case.X0 = 60 * case.X0
     told, _ = follow(case, np.zeros(case.n))
     asked = (ROUNDS + 1) * case.counts
     assert (told[-1][3] > asked).any(), "no step was halved: this shows less"
@@ -200,6 +200,30 @@ def test_a_quadratic_loss_needs_hardly_a_pass():
     result = ew.solve(case.problem(), graph, "newton-pd", **options)
     assert result.trace["bregman"][-1] < 1e-10
     assert result.trace["oracle_calls"][-1] / case.problem().counts.mean() < 20
+
+
+@pytest.mark.parametrize("nodes", [1, 4])
+def test_a_gradient_that_points_uphill_is_taken_anew(nodes):
+    """All residuals are beyond Huber's kink, where the Hessian says nothing: the model's gradient
+    is an old one, and no part of a step along it may be taken."""
+    rng = np.random.default_rng(0)
+    X = np.abs(rng.normal(size=(60, 1))) + 0.5
+    y = 50 * X[:, 0] + rng.normal(size=60)
+    problem = ew.Problem(ew.split(X, y, nodes=nodes, seed=0), ew.Huber(ridge=1e-6))
+    graph = ew.Graph.from_edges([], nodes=1) if nodes == 1 else ew.Graph.ring(nodes)
+    result = ew.solve(problem, graph, "newton-pd", rounds=150, tol=1e-8, record_every=10)
+    assert result.converged, result.message
+    assert_allclose(result.X, 50, atol=0.3)
+
+
+def test_nodes_at_rest_ask_for_nothing():
+    """All coefficients are zero from the start: a pass, and nothing more."""
+    case = cat.PROBLEMS["l2-logistic"]
+    problem = ew.Problem(case.problem().shards, ew.Logistic(), ew.L1(10.0))
+    result = ew.solve(problem, cat.GRAPHS["ring"], "newton-pd", rounds=60, record_every=20)
+    assert (result.X == 0).all()
+    calls = result.trace["oracle_calls"] / problem.counts.mean()
+    assert calls[-1] == calls[-2] <= 6
 
 
 def test_bounds_that_hold_a_coordinate_at_two_nodes():

@@ -93,7 +93,7 @@ def balanced(b: Balance, far: Array, due: Array, begun: Array) -> Balance:
     gain = jnp.clip(b.gain * jnp.clip(ratio, LEAST_CHANGE, MOST_CHANGE), 1 / MOST_GAIN, MOST_GAIN)
     held = b.still & (far > 0) & (far >= HELD * b.far)
     tilt = jnp.clip(b.tilt * jnp.where(held, TILT_UP, TILT_DOWN), 1, MOST_TILT)
-    tilt = jnp.where(told[:, None], tilt, b.tilt)
+    tilt = jnp.where((begun & (b.apart > 0))[:, None], tilt, b.tilt)
     none, zero = jnp.zeros_like(gain), jnp.zeros_like(tilt)
     new = Balance(gain, none, none, tilt, zero == 0, zero)
     rows = due[:, None]

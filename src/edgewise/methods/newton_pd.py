@@ -50,7 +50,6 @@ LEVELS = 3  # times that Hessians are averaged with neighbours': as good as the 
 EDGE_FACTOR = 1.8  # over the root of the graph's gap: near the best of rings, grids, random graphs
 RELAXATION = 0.8  # part of the new in what is sent: 1 is PDMM, which may swap for ever
 STALE = 0.02  # error of a node's model of gradients: with less a refresh needs no Hessian
-POOR = 0.25  # with more the next one is taken at once
 INNER_TOL, INNER_MOST = 0.01, 1000  # of a step with a penalty
 
 
@@ -112,11 +111,11 @@ class NewtonPD(MethodDefaults):
     of the penalty if it has one, averaged with the neighbours' three times by Metropolis weights,
     which served as well as the network's mean.
     Hessians are taken anew in rounds 5, 12, 30, 65, 100, 150, 225, ... of whoever comes to one
-    first, where they tell the gradients badly, and by a node alone after a step that it had to
-    damp. The factor is 1.8 / sqrt(gap): the gap of the graph is found on the way, by eight numbers
-    that go with every message. At a refresh it grows or shrinks with the fourth root of how far
-    neighbours are apart against how far they moved, and a coordinate that the penalty holds while
-    they stay elsewhere has a larger one (`Balance`).
+    first, where they tell the gradients badly, and by a node alone where they do so very badly, or
+    after a step that it had to damp. The factor is 1.8 / sqrt(gap): the gap of the graph is found
+    on the way, by eight numbers that go with every message. At a refresh it grows or shrinks with
+    the fourth root of how far neighbours are apart against how far they moved, and a coordinate
+    that the penalty holds while they stay elsewhere has a larger one (`Balance`).
 
     y_i and lambda_ij are sent, and what was last heard of them is all that enters, so that it
     heals. Where it rests, x_i = x_j even if the two ends of an edge have different P_ij:
@@ -207,15 +206,18 @@ class NewtonPD(MethodDefaults):
         between = theirs - s.X[owner]
         parts = blocks.split(between)
         pull = over_edges(p.links.times_own(s.A, parts), parts)
-        anchor, G, taken = gradients(p, s.anchor, s.X, s.H, s.D, s.solver, known)
+        anchor, G, taken, poor = gradients(p, s.anchor, s.X, s.H, s.D, s.solver, known)
         r = G + p.ridge(s.X) + p.links.gather(heard_duals - pull, v)
         target, Y, step = newton_step(
             p.penalty, s.solver, s.X, r, s.Y, INNER_TOL, INNER_MOST, blocks
         )
         target = jnp.where(known[:, None], target, s.X)
         length, loss, tried = damped(p, s.X, s.loss, s.D, r, G, target)
-        damp, step = length < 1, jnp.where(known, step, 0)
-        anchor = anchor._replace(step=step, error=jnp.where(damp, 1, anchor.error))
+        damp = (length < 1) & (p.counts > 0)
+        # with a step that was refused the next gradient is a whole one, wherever it points
+        anchor = anchor._replace(
+            step=jnp.where(known, length * step, 0), error=jnp.where(damp, 1, anchor.error)
+        )
         part = length[:, None]
         X = jnp.where(part == 1, target, s.X + part * (target - s.X))
         X = jnp.where(part > 0, X, s.X)  # also where matrices of neighbours give no target at all
@@ -233,7 +235,6 @@ class NewtonPD(MethodDefaults):
         newest = jnp.zeros(v, jnp.int32).at[owner].max(there, mode="drop")
         epoch = jnp.maximum(jnp.maximum(s.epoch, newest), scheduled(rounds))
         due = epoch > s.epoch
-        poor = taken & (anchor.error > POOR) & (blocks.outputs == 1)
         anew = (due & (anchor.error > STALE)) | damp | poor
         H = only_if(anew.any(), lambda H: p.hessians(H, X, anew), s.H)
         many = p.links.gather(heard.present[:, None].astype(X.dtype), v)[:, 0]
