@@ -167,4 +167,4 @@ def test_many_nodes_find_the_smoothness_that_one_finds(kind, monkeypatch):
     groups = problem.smoothness._groups()
     assert len(groups) > 10
     together = np.concatenate([problem.smoothness._tops(nodes) for nodes in groups])
-    assert np.allclose(together, alone, rtol=1e-5 if kind == "narrow" else 1e-12)
+    assert np.allclose(together, alone, rtol=1e-4 if kind == "narrow" else 1e-12)
