@@ -263,7 +263,7 @@ def turn(i, s, t, y, duals, news, near, degree, cuts):
         s.y = (1 - R) * s.y + R * s.x
     else:
         s.loss = mean_loss(s.node, here)  # asked for, and nothing comes of it
-    if (due(t) and s.error > newton_pd.STALE) or s.halved or poor:
+    if (due(t) and s.error > lazy_gradient.STALE) or s.halved or poor:
         s.H = hessian(s.node, s.x)
 
     see_gap(s, [news[j].probes for j in near], t)

@@ -5,7 +5,8 @@ passes over its data the gradient at x is taken to be G + H (x - Z). Every pass 
 was: `error`, in the metric of the node's step, over the way from the anchor. The next pass is due
 when the error, foreseen by that, would be a twentieth of the last step, as far as that went; so a
 node that comes to rest has a whole gradient. With a quadratic loss there is no error, and passes
-are rare. With several classes H is not the Hessian (`class_blocks`), and every round takes a pass.
+are rare. Where H is not the Hessian (several classes, `class_blocks`) or jumps (Huber's loss, the
+smoothed hinge) every round takes a pass: models were tried there, and runs diverged.
 """
 
 from typing import NamedTuple
@@ -19,6 +20,7 @@ from edgewise.problem.block import Block
 
 ENOUGH = 0.05  # part of a step that the model's error may come to
 FORGET = 0.25  # part of an error that the next one has at least: one way is not all ways
+STALE = 0.02  # error with less of which a refresh needs no Hessian
 POOR = 0.25  # error with which the Hessian is taken anew at once
 ROUNDING = 64  # times what is added up, and rounded
 LEAST_ERROR = 1e-3  # over the way: at rest a node is at its anchor, or takes another
@@ -32,6 +34,11 @@ class Anchor(NamedTuple):
     reach: Array  # (v,) how long that way was
     step: Array  # (v,) how long the last step was
     size: Array  # (v,) the largest gradient so far, which rounding is measured by
+
+
+def foretells(p: Block) -> bool:
+    """Whether H tells gradients at all."""
+    return p.loss.linear and p.loss.hessian_continuous and p.loss.outputs == 1
 
 
 def first_anchor(X: Array) -> Anchor:
@@ -58,7 +65,7 @@ def gradients(
     way = root((between * (bent + blocks.times(D, between) + p.ridge(between))).sum(1))
     known = jnp.where(way <= a.reach, a.error, 1)  # beyond what was seen nothing is
     there = a.begun & (between == 0).all(1)  # at its anchor a node has the gradient
-    enough = (known * way < ENOUGH * a.step) & (blocks.outputs == 1)
+    enough = (known * way < ENOUGH * a.step) & foretells(p)
     take = able & ~(there | enough)
     model = a.G + bent
     G = p.refresh(None, model, X, take)[1]
@@ -80,4 +87,6 @@ def gradients(
         a.step,
         size,
     )
-    return Lazy(anchor, G, take, told & ~right & (anchor.error > POOR) & (blocks.outputs == 1))
+    most = POOR if foretells(p) else STALE  # Hessians that jump are kept only where they are right
+    poor = told & ~right & (anchor.error > most) & (blocks.outputs == 1)
+    return Lazy(anchor, G, take, poor)

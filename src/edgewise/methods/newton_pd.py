@@ -41,7 +41,7 @@ from edgewise.methods.edge_factor import (
     watched,
 )
 from edgewise.methods.knowledge import Knowledge
-from edgewise.methods.lazy_gradient import Anchor, first_anchor, gradients
+from edgewise.methods.lazy_gradient import STALE, Anchor, first_anchor, gradients
 from edgewise.methods.metric_prox import Solver, make_solver, newton_step, no_solver
 from edgewise.methods.steps import mixing_of, node_steps, positive
 from edgewise.problem.block import Block, Links, match
@@ -49,7 +49,6 @@ from edgewise.problem.block import Block, Links, match
 LEVELS = 3  # times that Hessians are averaged with neighbours': as good as the network's mean
 EDGE_FACTOR = 1.8  # over the root of the graph's gap: near the best of rings, grids, random graphs
 RELAXATION = 0.8  # part of the new in what is sent: 1 is PDMM, which may swap for ever
-STALE = 0.02  # error of a node's model of gradients: with less a refresh needs no Hessian
 INNER_TOL, INNER_MOST = 0.01, 1000  # of a step with a penalty
 
 

@@ -25,6 +25,10 @@ class LinearLoss(Protocol):
         """Margins of a sample: one, or one per class."""
 
     @property
+    def hessian_continuous(self) -> bool:
+        """Whether the slope's derivative is continuous: a Hessian then holds nearby too."""
+
+    @property
     def ridge(self) -> Any:
         """(ridge / 2) |x|^2 is part of the loss; it leaves the intercept alone."""
 

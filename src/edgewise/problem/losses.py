@@ -60,6 +60,7 @@ class Linear:
     """What the generalised linear losses share."""
 
     linear: ClassVar[Literal[True]] = True
+    hessian_continuous: ClassVar[bool] = True
     outputs: int = 1
     ridge: Any
 
@@ -142,6 +143,7 @@ class Huber(Linear):
     compiled_as = "huber"
 
     delta: Any = 1.0
+    hessian_continuous: ClassVar[bool] = False
     ridge: Any = 0.0
 
     def __post_init__(self) -> None:
@@ -170,6 +172,7 @@ class SmoothedHinge(Linear):
     compiled_as = "smoothed-hinge"
 
     width: Any = 0.5
+    hessian_continuous: ClassVar[bool] = False
     ridge: Any = 0.0
 
     def __post_init__(self) -> None:
