@@ -52,10 +52,6 @@ def soft(y, threshold):
 @njit
 def softly(power, series, x, force, threshold, m):
     """x after m steps with a threshold."""
-    if power[1] < 0:  # steps so long that it swings: the sign at the end tells nothing of the way
-        for _ in range(m):
-            x = soft(power[1] * x + force, threshold)
-        return x
     while m > 0:
         if x == 0:
             x = soft(force, threshold)
