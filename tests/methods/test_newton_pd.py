@@ -216,6 +216,19 @@ def test_a_gradient_that_points_uphill_is_taken_anew(nodes):
     assert_allclose(result.X, 50, atol=0.3)
 
 
+def test_a_hessian_that_jumps_tells_no_gradients():
+    """With Huber's loss every round takes a pass, with the logistic loss some do."""
+    X, y = few()
+    passes = []
+    for loss, labels in ((ew.Huber(0.1), y), (ew.Logistic(ridge=0.1), np.sign(y))):
+        problem = ew.Problem(ew.split(X, labels, nodes=4, seed=0), loss)
+        result = ew.solve(problem, ew.Graph.ring(4), "newton-pd", rounds=25, record_every=25)
+        passes.append(result.trace["oracle_calls"][-1] / problem.counts.mean())
+    # from the fourth round on, and a Hessian at the start
+    assert passes[0] >= 1 + 25 - newton_pd.LEVELS
+    assert passes[1] < 0.7 * 25
+
+
 def test_nodes_at_rest_ask_for_nothing():
     """All coefficients are zero from the start: a pass, and nothing more."""
     case = cat.PROBLEMS["l2-logistic"]

@@ -196,12 +196,10 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
                 duals=duals,
             )
         if not result.converged:
-            warnings.warn(
-                f"{type(self).__name__}: {result.message}, above tol: raise max_iter or tol, or "
-                "bring the features to a like scale",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+            told = f"{type(self).__name__}: {result.message}"
+            if not result.message.startswith("diverged"):  # which has advice of its own
+                told += ", above tol: raise max_iter or tol, or bring the features to a like scale"
+            warnings.warn(told, ConvergenceWarning, stacklevel=4)
         return result
 
     def _take(self, problem: SharedProblem, result: Result) -> None:
