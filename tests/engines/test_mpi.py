@@ -32,6 +32,7 @@ needs_mpi = pytest.mark.skipif(bool(missing()), reason=missing())
 
 CLOSE, FLOAT32 = 1e-10, 1e-4
 DIFFERENCES = 1e-6  # sk-pd-fd divides what rounding leaves by a step of 1e-8
+FLOAT32_MATRICES = 1e-7  # one that rounds to another float32 moves models by some 1e-9
 ARRAYS = ("X", "duals", "x", "rows", "apart", "eta")
 MORE_OF_THE_SAME = {"constraints", "custom loss, svrg", "squared, sparse", "star", "warm"}
 MORE_OF_THE_SAME |= {"star, two vectors"}
@@ -85,7 +86,7 @@ def agree(found, ranks, name, close=CLOSE):
 @pytest.mark.quick_if(lambda name, ranks: name in REPRESENTATIVES and ranks == 2)
 @pytest.mark.parametrize(("name", "ranks"), PLAN)
 def test_ranks_give_the_simulators_iterates(found, name, ranks):
-    close = DIFFERENCES if name == "sk-pd-fd" else CLOSE
+    close = {"sk-pd-fd": DIFFERENCES, "newton-pd": FLOAT32_MATRICES}.get(name, CLOSE)
     agree(found, ranks, key(name, *PLAN[name, ranks][:2]), close)
 
 
