@@ -33,6 +33,9 @@ from .methods.pmgt import PMGT
 from .methods.primal_dual import PrimalDual
 from .methods.tracking import GradientTracking
 from .peers.node.peer import Peer
+from .problem.budget import Budget
+from .problem.costs import Linear, Quadratic
+from .problem.couplings import Coupling, NetworkHuber, NetworkLasso, NetworkRidge, Shared
 from .problem.losses import CustomLoss, Huber, Logistic, Multinomial, SmoothedHinge, Squared
 from .problem.penalties import (
     L1,
@@ -48,6 +51,7 @@ from .problem.penalties import (
     SquaredL2,
 )
 from .problem.problem import Problem
+from .running.coupled_solve import CoupledResult
 from .running.result import Result
 from .running.solve import solve
 from .running.tensorboard import TensorBoard
@@ -76,7 +80,10 @@ __all__ = [
     "SGD",
     "SVRG",
     "Box",
+    "Budget",
     "Comparison",
+    "CoupledResult",
+    "Coupling",
     "CustomLoss",
     "ElasticNet",
     "ExactCoordinates",
@@ -90,9 +97,13 @@ __all__ = [
     "Huber",
     "L1Ball",
     "L2Ball",
+    "Linear",
     "Logistic",
     "Multinomial",
     "NetworkDane",
+    "NetworkHuber",
+    "NetworkLasso",
+    "NetworkRidge",
     "NewtonPD",
     "NoPenalty",
     "NonNegative",
@@ -100,9 +111,11 @@ __all__ = [
     "PlainSVRG",
     "PrimalDual",
     "Problem",
+    "Quadratic",
     "Reference",
     "Result",
     "Shards",
+    "Shared",
     "Simplex",
     "SmoothedHinge",
     "Squared",

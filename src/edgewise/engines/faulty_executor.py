@@ -19,7 +19,7 @@ from edgewise.engines.faulty_wires import (
     numbers_kept,
     two_state_chain,
 )
-from edgewise.engines.simulator import Simulator
+from edgewise.engines.simulator import Simulator, view_edges
 from edgewise.engines.wires import DirectWires, traffic
 from edgewise.graph.graph import Graph
 from edgewise.methods.contract import Method
@@ -187,6 +187,12 @@ class FaultyExecutor(Simulator):
         here = (self.method, self.network, self.block, carry, self.origin_models)
         args = (*here, jnp.asarray(who), jnp.asarray(new))
         return compiled(restart_nodes, args, {})(*args)
+
+    def edge_report(self, carry: Any) -> dict[str, Array]:
+        return view_edges(self.method, self.wires, self.block, carry)
+
+    def present_nodes(self) -> np.ndarray:
+        return np.asarray(self.network.present)
 
     def view(self, carry: Any) -> tuple[Array, Array]:
         return view_faulty(self.method, self.network, self.block, carry)

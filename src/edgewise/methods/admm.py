@@ -4,12 +4,14 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from edgewise.backend.pytree import pytree
 from edgewise.errors import MethodError, whole_number
 from edgewise.gradients.full import Calls, Full
 from edgewise.methods.contract import Messages, MethodDefaults, Weights
+from edgewise.methods.coupled import CoupledPrimalDual
 from edgewise.methods.knowledge import Knowledge
 from edgewise.methods.steps import node_steps, positive
 from edgewise.methods.subproblem import argmin_weights, local_argmin
@@ -60,6 +62,12 @@ class DADMM(MethodDefaults):
     tunes = ("rho",)
     solves_subproblem = True
     gradient = None  # whole ones, in `local_argmin`
+
+    def coupled(self, rows: int, has_data: bool) -> CoupledPrimalDual:
+        # ADMM is PDMM half averaged, with twice the weight
+        doubled = self.rho if isinstance(self.rho, str) else 2 * np.asarray(self.rho, np.float64)
+        settings = {"theta": 0.5, "tol": self.tol, "most": self.most}
+        return CoupledPrimalDual(None, rows, True, has_data, self.eta, doubled, **settings)
 
     def prepare(self, k: Knowledge) -> tuple["DADMM", Weights]:
         eta = node_steps(self.eta, Full(), k)[k.own]

@@ -47,6 +47,10 @@ class Method(Protocol):
     def healing(self) -> "Method":
         """The same iterates in a form that heals; itself where there is no other."""
 
+    def coupled(self, rows: int, has_data: bool, /) -> "Method | None":
+        """The method where edges carry couplings, with so many rows at most, and nodes have data or
+        costs alone; None where it has no such form."""
+
     @property
     def streams(self) -> bool:
         """Whether it takes each sample once, so that they may come from a stream."""
@@ -147,9 +151,9 @@ class MethodDefaults:
 
     takes_penalty: Any = False
     heals: Any = False
-    solves_subproblem: ClassVar[bool] = False
+    solves_subproblem: Any = False
     second_order: ClassVar[bool] = False
-    tunes: tuple[str, ...] = ("eta",)
+    tunes: Any = ("eta",)
     phases: Any = ("step",)
     sends_state: Any = ()
     hears: Any
@@ -160,6 +164,9 @@ class MethodDefaults:
 
     def healing(self) -> Self:
         return self
+
+    def coupled(self, rows: int, has_data: bool) -> Any:
+        return None
 
     @property
     def streams(self) -> bool:

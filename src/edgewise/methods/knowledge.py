@@ -42,6 +42,7 @@ class Knowledge:
     edge_weights: np.ndarray  # (m,) the user's, 1 where there are none
     strong_convexity: float  # of every f_i: the ridge, or 0 where an intercept is outside of it
     network: Network | None = None
+    reach: np.ndarray | None = None  # (m, 2) norms of the ends' coupling matrices; None: identities
 
     def whole(self, need: str, instead: str) -> Network:
         """The network; raises MethodError, with what is needed, where nobody here sees it."""
@@ -64,6 +65,7 @@ def whole_network(
         graph.weights,
         0.0 if problem.intercept else float(problem.loss.ridge),
         Network(graph, curvatures, problem.same_penalty),
+        problem.reach,
     )
 
 

@@ -9,6 +9,7 @@ from edgewise.backend.pytree import pytree
 from edgewise.errors import MethodError, whole_number
 from edgewise.gradients.full import Calls, Full
 from edgewise.methods.contract import Messages, MethodDefaults, Weights
+from edgewise.methods.coupled import CoupledPrimalDual
 from edgewise.methods.knowledge import Knowledge
 from edgewise.methods.steps import node_steps, positive
 from edgewise.methods.subproblem import argmin_weights, local_argmin
@@ -56,6 +57,10 @@ class PDMM(MethodDefaults):
     tunes = ("rho",)
     solves_subproblem = True
     gradient = None  # whole ones, in `local_argmin`
+
+    def coupled(self, rows: int, has_data: bool) -> CoupledPrimalDual:
+        settings = {"theta": None, "tol": self.tol, "most": self.most}
+        return CoupledPrimalDual(None, rows, True, has_data, self.eta, self.rho, **settings)
 
     def prepare(self, k: Knowledge) -> tuple["PDMM", Weights]:
         eta = node_steps(self.eta, Full(), k)[k.own]

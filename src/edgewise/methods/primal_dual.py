@@ -12,6 +12,7 @@ from edgewise.backend.pytree import pytree
 from edgewise.errors import UnknownName
 from edgewise.gradients.contract import Estimator
 from edgewise.methods.contract import Messages, MethodDefaults, Weights, require_estimator
+from edgewise.methods.coupled import CoupledPrimalDual
 from edgewise.methods.knowledge import Knowledge
 from edgewise.methods.local_training import (
     Training,
@@ -114,6 +115,11 @@ class PrimalDual(MethodDefaults):
 
     def healing(self) -> "PrimalDual":
         return replace(self, form="edge")
+
+    def coupled(self, rows: int, has_data: bool) -> CoupledPrimalDual | None:
+        if self.local is not None or self.gradient.accelerated:
+            return None
+        return CoupledPrimalDual(self.gradient, rows, False, has_data, self.eta, self.rho)
 
     def prepare(self, k: Knowledge) -> tuple["PrimalDual", Weights]:
         tuned = self.gradient.tuned(k.curvatures)

@@ -15,9 +15,18 @@ ASSUMED_RATIO = 1e-2  # the same, for the weights, of losses with less ridge tha
 
 
 def local_argmin(
-    p: Block, X: Array, eta: Array, D: Array, U: Array, tol: Array, most: int
+    p: Block,
+    X: Array,
+    eta: Array,
+    D: Array,
+    U: Array,
+    tol: Array,
+    most: int,
+    top: Array | None = None,
+    least: Array | None = None,
 ) -> tuple[Array, Array]:
-    """(v, n) argmin_x f_i(x) + h_i(x) - <U_i, x> + (D_i/2) |x|^2, and (v,) oracle calls.
+    """(v, n) argmin_x f_i(x) + h_i(x) - <U_i, x> + (D_i/2) |x|^2, and (v,) oracle calls. D: (v, 1);
+    or a diagonal (v, n) or a matrix (v, n, n), with the `top` and the `least` of its eigenvalues.
 
     Proximal gradient steps from X of length t = 1 / (1/eta + D), eta at most 1 / L_i, with
     Nesterov's momentum for strongly convex functions, all nodes side by side. A step that moves
@@ -26,8 +35,16 @@ def local_argmin(
     asks for no more gradients, when this is at most tol times the way it has come from X, so that
     errors shrink as the outer method settles; or at rounding; or after `most` steps.
     """
-    t = 1 / (1 / eta + D)
-    mu = D + p.loss.ridge if p.mask is None else D
+    top, least = D if top is None else top, D if least is None else least
+    t = 1 / (1 / eta + top)
+    plain = p.mask is None and p.cost is None
+    mu = least + p.loss.ridge if plain else least
+
+    def bent(Y: Array) -> Array:
+        if D.ndim == 2:
+            return D * Y
+        return jnp.einsum("vij,vj->vi", D, Y, precision=lax.Precision.HIGHEST)
+
     root = jnp.sqrt(jnp.maximum(t * mu, LEAST_RATIO))
     momentum = (1 - root) / (1 + root)
     rounding = 4 * jnp.finfo(X.dtype).eps
@@ -39,7 +56,7 @@ def local_argmin(
     def descend(carry: Any) -> Any:
         taken, Z, Y, G, left, calls = carry
         G = p.refresh(None, G, Y, left)[1]
-        new = p.penalty.prox(Y - t * (G + p.ridge(Y) - U + D * Y), t)
+        new = p.penalty.prox(Y - t * (G + p.ridge(Y) - U + bent(Y)), t)
         moved = length(new - Y)
         close = 2 * moved <= tol * t * mu * length(new - X)
         close |= moved <= rounding * (length(new) + t * length(U))

@@ -102,6 +102,8 @@ class Block(NamedTuple):
     mask: Any  # (n,) one where ridge applies, or None: everywhere
     links: Any  # Links, or None where nobody speaks
     active: Any = None  # (v,) nodes that ask for gradients, the others for nothing; None: all do
+    cost: Any = None  # Costs that take no data, or None
+    couplings: Any = None  # EdgeEnds: what holds between neighbours; None: their models are equal
 
     # --- edges -----------------------------------------------------------------------------------
 
@@ -207,13 +209,17 @@ class Block(NamedTuple):
     def values(self, X: Array) -> Array:
         """(v,) mean losses, ridge included: what a function-value oracle tells."""
         means = self.node_means(X, lambda part, models: part.values(self, models))
-        return means + 0.5 * (X * self.ridge(X)).sum(1)
+        if self.cost is None:
+            return means + 0.5 * (X * self.ridge(X)).sum(1)
+        ridge = 0.5 * (X * (self.ridge(X) - self.cost.slope(X))).sum(1)
+        return means + ridge + self.cost.value(X)
 
     # --- models ----------------------------------------------------------------------------------
 
     def ridge(self, X: Array) -> Array:
-        """The gradient of (ridge / 2) |x|^2, which never touches an intercept."""
-        return self.loss.ridge * (X if self.mask is None else X * self.mask)
+        """The gradient of (ridge / 2) |x|^2, which never touches an intercept, and of costs."""
+        flat: Array = self.loss.ridge * (X if self.mask is None else X * self.mask)
+        return flat if self.cost is None else flat * self.cost.lossy + self.cost.slope(X)
 
     def weights(self, X: Array) -> tuple[Array, Array | None]:
         """(v, n) models -> (v, p) or (v, C, p) weights, and (v,) or (v, C) intercepts."""

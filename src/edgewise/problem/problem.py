@@ -17,6 +17,8 @@ from edgewise.errors import DataError, ProblemError
 from edgewise.problem import penalties
 from edgewise.problem.block import Block, Links
 from edgewise.problem.contract import Loss
+from edgewise.problem.costs import Costs, describe, sized_penalties, without_data
+from edgewise.problem.losses import Squared
 from edgewise.problem.rows import make_rows
 from edgewise.problem.sample_weights import Weights
 from edgewise.problem.smoothness import Smoothness
@@ -38,6 +40,10 @@ class Problem:
     intercept      a last coordinate (C of them with C classes), outside ridge and penalty
     classes        all labels there are, where these shards may lack some of them; default: those
                    that they have
+    cost           a node's cost that takes no data, `Quadratic(Q, q)` or `Linear(q)`: one for all,
+                   or a list with one, or None, per node. Shards may then have None for a node
+                   without data, or be left out. Where nodes differ in how many unknowns they have,
+                   say what holds between them: `solve(between=...)`
 
     Nothing that was handed over may change afterwards: programs and optima are kept.
 
@@ -46,16 +52,22 @@ class Problem:
     Problem(2 nodes, 5 samples, 3 unknowns, Squared)
     """
 
+    reach: np.ndarray | None = None  # of a `CoupledProblem`
+
     def __init__(
         self,
-        shards: Any,
-        loss: Any,
+        shards: Any = None,
+        loss: Any = None,
         penalty: Any = None,
         weights: str = "node",
         sample_weight: Any = None,
         intercept: bool = False,
         classes: Any = None,
+        cost: Any = None,
     ) -> None:
+        shards, self.sizes, self.cost, self.cost_tops = describe(shards, cost)
+        if loss is None and self.cost is not None and not self.cost.lossy.any():
+            loss = Squared()  # of no data
         self.stream = shards if isinstance(shards, Stream) else None
         if self.stream is not None:
             if weights != "node" or sample_weight is not None:
@@ -98,9 +110,20 @@ class Problem:
         width = loss.size if getattr(loss, "size", None) else p
         self.free = loss.outputs if self.intercept else 0
         self.size = int(width * loss.outputs + self.free)
+        if not len(self.sizes):
+            self.sizes = np.full(self.nodes, self.size)
+        elif self.size != p:
+            raise ProblemError(
+                "costs, and nodes of unequal sizes, go with losses of one output and no intercept: "
+                "add a column of ones instead"
+            )
+        if self.cost is not None:
+            self.scale = without_data(self.scale, self.cost.lossy, self.shards.counts)
         self.penalty: Any = penalties.NoPenalty() if penalty is None else penalty
         if isinstance(penalty, Iterable) and not hasattr(penalty, "prox"):
             self.penalty = [penalties.NoPenalty() if h is None else h for h in penalty]
+        if self.unequal:
+            self.penalty = sized_penalties(self.penalty, self.sizes)
         with jax.enable_x64(True):
             self._stacked = stack(self.penalty, self.nodes, self.size, free=self.free)
             self._try_parts()
@@ -108,6 +131,11 @@ class Problem:
     @property
     def nodes(self) -> int:
         return self.shards.nodes
+
+    @property
+    def unequal(self) -> bool:
+        """Whether nodes have models of different sizes."""
+        return bool((self.sizes != self.size).any())
 
     @property
     def counts(self) -> np.ndarray:
@@ -152,7 +180,7 @@ class Problem:
     def penalised(self) -> bool:
         """Whether any node has a penalty."""
         every = self.penalty if isinstance(self.penalty, list | tuple) else [self.penalty]
-        return not all(isinstance(h, penalties.NoPenalty) for h in every)
+        return not all(getattr(h, "absent", False) for h in every)
 
     def only(self, nodes: Any) -> "Problem":
         """The problem of some of the nodes, with ids, losses, weights and penalties as they are
@@ -166,7 +194,9 @@ class Problem:
         made = object.__new__(Problem)
         for name in ("stream", "loss", "intercept", "classes", "free", "size"):
             setattr(made, name, getattr(self, name))
-        made.ids, made.shards = self.ids[here], self.shards.of(here)
+        made.ids, made.shards, made.sizes = self.ids[here], self.shards.of(here), self.sizes[here]
+        made.cost = None if self.cost is None else Costs(*(a[here] for a in self.cost))
+        made.cost_tops = None if self.cost_tops is None else self.cost_tops[here]
         if isinstance(self.shards, Shards):
             made.labels = self.labels[rows]
             made.scale = None if self.scale is None else self.scale[rows]
@@ -232,6 +262,7 @@ class Problem:
             in_dtype(self._stacked, dtype),
             mask,
             links,
+            cost=None if self.cost is None else in_dtype(self.cost, dtype),
         )
 
     def __repr__(self) -> str:

@@ -43,18 +43,20 @@ class Smoothness:
         self.nodes = len(self.counts)
         self.size = problem.size
         self.ridge = float(problem.loss.ridge)
+        tops = problem.cost_tops
+        self.costs = 0.0 if tops is None else np.asarray(self._gather(tops), np.float64)
 
     @cached_property
     def sample(self) -> np.ndarray:
         """(V,) the largest over a node's samples."""
         problem = self._problem
         if not problem.loss.linear:
-            return lifted(self._gather(self._custom) + self.ridge)
+            return lifted(self._gather(self._custom) + self.ridge + self.costs)
         norms = squared_row_norms(problem.shards.X) + float(problem.intercept)
         if problem.scale is not None:
             norms = norms * problem.scale
         largest = np.maximum.reduceat(norms, problem.shards.first)
-        return lifted(problem.loss.curvature() * self._gather(largest) + self.ridge)
+        return lifted(problem.loss.curvature() * self._gather(largest) + self.ridge + self.costs)
 
     @cached_property
     def mean(self) -> np.ndarray:
@@ -71,7 +73,9 @@ class Smoothness:
                 own = np.array(over(range(problem.nodes), self._top))
         tops = self._gather(own)
         return lifted(
-            np.minimum(SAFETY * problem.loss.curvature() * tops + self.ridge, self.sample)
+            np.minimum(
+                SAFETY * problem.loss.curvature() * tops + self.ridge + self.costs, self.sample
+            )
         )
 
     @cached_property

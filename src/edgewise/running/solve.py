@@ -13,13 +13,14 @@ from edgewise.centralised.reference import Reference, reference
 from edgewise.engines.choose import make_engine
 from edgewise.engines.faults import Faults, under_faults
 from edgewise.engines.mpi import MPI
-from edgewise.errors import MethodError
+from edgewise.errors import MethodError, ProblemError
 from edgewise.graph.graph import Graph
 from edgewise.methods.auto import choose
 from edgewise.methods.contract import Method
 from edgewise.problem.problem import Problem
 from edgewise.running import checkpoint as saved
 from edgewise.running.checks import check, precision
+from edgewise.running.coupled_solve import solve_coupled
 from edgewise.running.interrupt import deferred_interrupt
 from edgewise.running.progress import Progress
 from edgewise.running.result import Result
@@ -52,7 +53,8 @@ def solve(
     dtype: Any = None,
     progress: bool | None = None,
     callback: Callable[[Mapping[str, float]], Any] | None = None,
-) -> Result:
+    between: Any = None,
+) -> Any:
     """Fit the problem over the graph and say how it went.
 
     method         "auto": what fits the problem, which `result.method_note` names with the
@@ -80,6 +82,9 @@ def solve(
     dtype          "float64" (default on a CPU) or "float32" (default elsewhere)
     progress       show a progress bar; default: where the output is a terminal
     callback       called with every new row of the trace, a mapping; the run ends if it says True
+    between        what holds between neighbours, where their models need not be equal:
+                   `edgewise.Coupling(A, B, c)`, `Shared(...)`, `NetworkLasso(w)`, for all edges or
+                   in a dictionary by edge. Gives a `CoupledResult`
 
     >>> X, y = edgewise.data.dataset("wine")
     >>> shards = edgewise.split((X - X.mean(0)) / X.std(0), y == 1, nodes=6)
@@ -90,6 +95,20 @@ def solve(
     >>> result.method_note
     'auto: newton-pd, because 13 unknowns fit a 13 x 13 matrix per node'
     """
+    if between is not None or getattr(problem, "cost", None) is not None:
+        unused = {"oracle_budget": oracle_budget, "X0": X0, "duals": duals, "engine": engine}
+        unused |= {"devices": devices, "checkpoint": checkpoint}
+        for option, value in unused.items():
+            if value is not None:
+                raise MethodError(f"couplings do not take {option} yet: leave it out")
+        kind = precision(dtype)
+        settings = method, rounds, seed, eta, rho, record_every, tol, faults, kind, progress
+        return solve_coupled(problem, graph, between, *settings, callback)
+    if getattr(problem, "unequal", False):
+        raise ProblemError(
+            "nodes have models of different sizes, which cannot be equal: say what holds between "
+            "neighbours, between={(i, j): edgewise.Coupling(A, B), ...}"
+        )
     if engine is not None and not isinstance(engine, MPI):
         raise MethodError(f"engine={engine!r}: give edgewise.MPI(), or None")
     with nullcontext() if engine is None else engine.together():

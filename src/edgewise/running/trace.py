@@ -26,6 +26,7 @@ COLUMNS = (
     "residual",
     "function_values",
     "objective",
+    "violation",
 )
 
 # what reading another file may raise; AttributeError: an .npy, which is no archive
@@ -49,7 +50,9 @@ class Trace:
     residual         distance from optimality, disagreement over edges included: zero only where
                      all nodes are at an optimum; needs no reference
     function_values  function values asked for, mean per node, where there is no gradient
-    objective        sum_i f_i(x_i) + h_i(x_i), where there is a reference
+    objective        sum_i f_i(x_i) + h_i(x_i), where there is a reference; with couplings always,
+                     prices between neighbours included
+    violation        how far couplings are from being met, in their own units; NaN without any
 
     A peer's trace has the same columns, of that peer alone: oracle_calls, vectors_sent, bytes_sent,
     residual and objective are its own, seconds are by the clock. What no peer can know

@@ -1,0 +1,292 @@
+"""The primal-dual methods where edges carry couplings or prices instead of equality."""
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from edgewise.backend.pytree import pytree
+from edgewise.gradients.contract import Estimator
+from edgewise.gradients.full import Calls, Full
+from edgewise.methods.class_blocks import ClassBlocks
+from edgewise.methods.contract import Messages, MethodDefaults, Weights
+from edgewise.methods.edge_matching import matched, open_window, watched
+from edgewise.methods.knowledge import Knowledge
+from edgewise.methods.metric_prox import Solver, make_solver, newton_step, no_solver
+from edgewise.methods.steps import node_steps, positive
+from edgewise.methods.subproblem import local_argmin, local_curvature
+from edgewise.problem.block import Block, Links
+from edgewise.problem.stacked_penalties import StackedPenalties, takes_steps
+
+AVERAGED = 0.8  # of a reflection, where weights are matched: whole ones did not settle
+FLAT = 1e-7  # part of a matrix's largest diagonal that every coordinate gets
+INNER, INNER_TOL = 3000, 1e-6  # steps of a local problem with a penalty, and when they suffice
+COUNTED = 1 << 20  # a message's number is below this: exact in float32
+
+
+class Edges(NamedTuple):
+    """Of directed edges, as the node that owns them has them."""
+
+    lam: Array  # (e, m) duals
+    a: Array  # (e, m) A x - c/2
+    rho: Array  # (e, m) weights that the last step was taken with; zero before the first
+    seen: Array  # (e, 1) the number of the last message that was taken in
+    k: Any = ()  # (e, m) how stiff this end is, row by row, where weights are matched
+    window: Any = ()  # Window, where they are
+
+
+class Local(NamedTuple):
+    """What a node's own problem has of its edges, as long as their weights stay."""
+
+    bend: Array  # (v, n) or (v, n, n) sum_j A_ij' rho_ij A_ij, or a diagonal above it
+    top: Array  # (v, 1) its largest eigenvalue, or more
+    least: Array  # (v, 1) its smallest, or less
+    solver: Any  # Solver, where steps are in its metric, else ()
+
+
+class State(NamedTuple):
+    X: Array  # (v, n)
+    H: Array  # (v, n) the dual of the penalty, which the inner steps begin from
+    taken: Array  # (v, 1) steps so far
+    local: Local
+    memory: Any
+    edges: Edges
+
+
+@pytree("rows", "solves", "matches", "has_data", "most")
+class CoupledPrimalDual(MethodDefaults):
+    """sum_i f_i(x_i) + h_i(x_i) + sum_ij phi_ij(A_ij x_i + A_ji x_j - c_ij), each x_i of its own.
+
+    With a_i = A_ij x_i - c_ij/2 at the end i of an edge, lambda_i its dual and y_i = lambda_i +
+    rho a_i, a round at node i is, edge by edge and then for x,
+
+        l   = prox_{(rho/2) phi*}( (y_i + y_j) / 2 )         lambda_j, a_j as last heard
+        z_i <- (1 - theta) z_i + theta (2 l - y_i)           where something new was heard
+        x_i <- argmin_x  f_i + h_i + sum_j <z_i, A_ij x> + (rho/2) |A_ij x - c_ij/2|^2
+        a_i <- A_ij x_i - c_ij/2,   lambda_i <- z_i + rho a_i            both are sent to j
+
+    phi* is zero for a coupling "=" (l is the mean, and 2 l - y_i = y_j: PDMM), keeps duals of "<="
+    from falling below zero (Heusdens, Zhang, arXiv 2309.12897: no slack variables), and within
+    |l| <= w for a price w |d|. `solves`: the minimum itself, as PDMM and, with theta = 1/2, ADMM
+    have it; else f_i's linear model with the step eta, as the paper has it. The edges' quadratic
+    is kept: a matrix per node, factored once, or a diagonal where couplings are of coordinates; for
+    large sparse ones a diagonal above it. With A_ij = I = -A_ji, c = 0, theta = 1 it is the edge
+    form of the consensus methods, iterate by iterate.
+
+    A message carries its number, so that each is reflected once: what is lost leaves z as it was.
+    Both lambda and a are sent, and not their sum, so that weights may change: rho "auto" matches
+    them to the ends (`edge_matching`) and takes theta = 0.8; a number stays, and theta is 1.
+
+    Not where models are simply equal and data plain: the consensus methods send half as much.
+    """
+
+    gradient: Estimator | None
+    rows: int  # of the edge that has most
+    solves: bool
+    has_data: bool
+    eta: Any = "auto"
+    rho: Any = "auto"
+    theta: Any = None
+    matches: bool = True
+    tol: Any = 0.1
+    most: int = 200
+
+    hears = ("each",)
+    heals = True
+    takes_penalty = True
+    solves_subproblem = property(lambda self: self.solves)
+
+    @property
+    def tunes(self) -> tuple[str, ...]:
+        return ("rho",) if self.solves else ("eta", "rho")
+
+    def message_sizes(self, size: int, outputs: int) -> tuple[int, ...]:
+        return ((3 if self.matches else 2) * self.rows + 1,)
+
+    def prepare(self, k: Knowledge) -> tuple["CoupledPrimalDual", Weights]:
+        gradient = Full() if self.gradient is None else self.gradient
+        tuned = gradient.tuned(k.curvatures)
+        eta = node_steps(self.eta, tuned, k)
+        own = jax.tree.map(lambda a: a[k.own] if np.ndim(a) else a, tuned)
+        matches = isinstance(self.rho, str) and self.rho == "auto"
+        theta = (AVERAGED if matches else 1.0) if self.theta is None else self.theta
+        ready = replace(
+            self,
+            gradient=None if self.gradient is None else own,
+            eta=eta[k.own, None],
+            rho=None,
+            theta=float(theta),
+            matches=matches,
+            tol=float(positive("tol", self.tol, 1, "run")[0]),
+        )
+        return ready, {"rho": first_weights(self.rho, eta, self.solves, k)}
+
+    def init(self, p: Block, X: Array, duals: Array | None) -> tuple[State, Messages]:
+        v, n = X.shape
+        ends, owner = p.couplings, p.links.owner
+        a = ends.apply(X, owner)
+        none, zero = jnp.zeros_like(a), jnp.zeros((v, 1), X.dtype)
+        edges = Edges(none, a, none, jnp.zeros((len(a), 1), X.dtype))
+        if self.matches:
+            stiff = jnp.broadcast_to(p.links.rho[:, None], a.shape)
+            edges = edges._replace(k=stiff, window=open_window(none, a))
+        bend = jnp.zeros((v, n, n) if self.in_matrix(p) else (v, n), X.dtype)
+        solver = no_solver(X, ClassBlocks(1, False)) if self.in_matrix(p) else ()
+        local = Local(bend, zero, zero, solver)
+        memory = Full().init(p, X) if self.gradient is None else self.gradient.init(p, X)
+        state = State(X, jnp.zeros_like(X), zero, local, memory, edges)
+        return state, (self.message(ends, owner, state),)
+
+    def in_matrix(self, p: Block) -> bool:
+        """Whether a step is in the metric of a matrix, and not of a diagonal."""
+        return bool(p.couplings.kind == "dense" or (self.solves and not self.has_data))
+
+    def message(self, ends: Any, owner: Array, s: State) -> Array:
+        """(e, 2m + 1) or (e, 3m + 1): duals, a with the sign of its end, so that a neighbour who
+        is taken to be where the node is keeps the coupling; stiffness; the message's number."""
+        e = s.edges
+        number = jnp.mod(s.taken, COUNTED)[owner] + 1
+        parts = [e.lam, ends.sign * e.a, *([e.k] if self.matches else []), number]
+        return jnp.concatenate(parts, 1)
+
+    def step(
+        self, p: Block, s: State, inbox: Messages, random_bits: Array
+    ) -> tuple[State, Messages]:
+        ends, links, e, m = p.couplings, p.links, s.edges, self.rows
+        alive = links.rho[:, None] > 0
+        heard = inbox[0]
+        lam_j, a_j, number = heard[:, :m], -ends.sign * heard[:, m : 2 * m], heard[:, -1:]
+        weights = links.rho[:, None] + jnp.zeros_like(e.a)
+        if self.matches:
+            weights = jnp.where(alive, jnp.sqrt(e.k * heard[:, 2 * m : 3 * m]), 0)
+        y, y_j = e.lam + weights * e.a, lam_j + weights * a_j
+        before = e.lam - weights * e.a
+        dual = ends.nearest_dual(0.5 * (y + y_j), weights)
+        new = before + self.theta * (2 * dual - y - before)
+        z = jnp.where(alive, jnp.where(number != e.seen, new, before), 0)
+        changed = (weights != e.rho).any()
+        local = lax.cond(changed, lambda: self.local_problem(p, weights, s.X), lambda: s.local)
+        U = ends.adjoint(weights * ends.half - z, links, s.X)
+        X, H, memory = self.local_step(p, s, local, U, random_bits)
+        a = ends.apply(X, links.owner)
+        lam = z + weights * a
+        edges = Edges(jnp.where(alive, lam, 0), a, weights, number)
+        taken = s.taken + 1
+        if self.matches:
+            window = watched(e.window, edges.lam - e.lam, a - e.a)
+            k, window = matched(
+                window, edges.lam, a, weights, e.k, taken, links, ends.grouped, alive
+            )
+            edges = edges._replace(k=k, window=window)
+        state = State(X, H, taken, local, memory, edges)
+        return state, (self.message(ends, links.owner, state),)
+
+    # --- a node's own problem --------------------------------------------------------------------
+
+    def local_problem(self, p: Block, weights: Array, X: Array) -> Local:
+        bend = p.couplings.bend(weights, p.links, X)
+        if not self.in_matrix(p):
+            top, least = (f(bend, axis=1, keepdims=True) for f in (jnp.max, jnp.min))
+            return Local(bend, top, least, ())
+        if bend.ndim == 2:
+            bend = jax.vmap(jnp.diag)(bend)
+        spread = jnp.linalg.eigvalsh(bend)
+        M = self.metric(p, bend)
+        solver: Solver = make_solver(M[:, None], p.penalty, ClassBlocks(1, False), X)
+        return Local(bend, spread[:, -1:], jnp.maximum(spread[:, :1], 0), solver)
+
+    def metric(self, p: Block, bend: Array) -> Array:
+        """(v, n, n) of a step: the edges', and that of the costs or 1/eta."""
+        eye = jnp.eye(bend.shape[1], dtype=bend.dtype)
+        if self.solves and not self.has_data:
+            M = bend + p.cost.Q
+        else:
+            M = bend + eye / self.eta[:, :, None]
+        size = jnp.diagonal(M, axis1=1, axis2=2).max(1)
+        return M + (FLAT * jnp.where(size > 0, size, 1))[:, None, None] * eye
+
+    def local_step(
+        self, p: Block, s: State, local: Local, U: Array, random_bits: Array
+    ) -> tuple[Array, Array, Any]:
+        """(v, n) models, the penalty's dual, and the memory."""
+        if self.solves and self.has_data:
+            X, calls = local_argmin(
+                p, s.X, self.eta, local.bend, U, self.tol, self.most, local.top, local.least
+            )
+            return X, s.H, Calls(s.memory.calls + calls)
+        memory: Any
+        if self.gradient is None:
+            G, memory = p.ridge(s.X), Calls(s.memory.calls + p.counts)
+        else:
+            G, memory = self.gradient(p, s.X, s.memory, random_bits)
+        r = G + product(local.bend, s.X) - U
+        if self.in_matrix(p):
+            blocks = ClassBlocks(1, False)
+            X, H, _ = newton_step(p.penalty, local.solver, s.X, r, s.H, INNER_TOL, INNER, blocks)
+            return X, H, memory
+        bound = local.bend if takes_each(p.penalty) else local.top
+        gamma = 1 / (1 / self.eta + bound)
+        return p.penalty.prox(s.X - gamma * r, gamma), s.H, memory
+
+    # --- what is said of a run -------------------------------------------------------------------
+
+    def duals(self, links: Links, s: State, inbox: Messages, outbox: Messages) -> Array:
+        """Nothing that another run could begin from: see `edge_report`."""
+        return jnp.zeros_like(s.X)
+
+    def edge_report(self, p: Block, s: State, inbox: Messages) -> dict[str, Array]:
+        """`duals` (e, m), the same at both ends; what they pull at each node (v, n); and (v,) sums
+        over a node's edges, of which each end counts half: the squared violation, the squared
+        distance from where dual and difference fit together, squared A x, and prices."""
+        ends, e, m, v = p.couplings, s.edges, self.rows, len(s.X)
+        lam_j, a_j = inbox[0][:, :m], -ends.sign * inbox[0][:, m : 2 * m]
+        alive = p.links.rho[:, None] > 0
+        d = jnp.where(alive, e.a + a_j, 0)
+        dual = jnp.where(alive, ends.nearest_dual(0.5 * (e.lam + lam_j), jnp.zeros_like(d)), 0)
+        rho = jnp.where(e.rho > 0, e.rho, 1)
+        natural = (dual - ends.nearest_dual(dual + rho * d, 2 * rho)) / rho
+        coupled = (ends.slack == 0) & (ends.high == jnp.inf)
+        missed = jnp.where(coupled, jnp.where(ends.low < 0, d, jnp.maximum(d, 0)), 0)
+
+        def at_nodes(each: Array) -> Array:
+            return 0.5 * p.links.gather(each[:, None], v)[:, 0]
+
+        price = jnp.where(alive[:, 0], ends.price(d), 0)
+        return {
+            "duals": dual,
+            "missed": (missed**2).sum(1),
+            "pull": ends.adjoint(dual, p.links, s.X),
+            "violation": at_nodes((missed**2).sum(1)),
+            "natural": at_nodes((natural**2).sum(1)),
+            "size": at_nodes((jnp.where(alive, e.a, 0) ** 2).sum(1)),
+            "price": at_nodes(price),
+        }
+
+
+def product(bend: Array, X: Array) -> Array:
+    if bend.ndim == 2:
+        return bend * X
+    made: Array = jnp.einsum("vij,vj->vi", bend, X, precision=lax.Precision.HIGHEST)
+    return made
+
+
+def takes_each(penalty: StackedPenalties) -> bool:
+    """Whether all nodes' penalties take a step for each coordinate."""
+    return all(takes_steps(member) for member in penalty.members)
+
+
+def first_weights(rho: Any, eta: np.ndarray, solves: bool, k: Knowledge) -> np.ndarray:
+    """(m,) rho of the edges; "auto" is where matching begins: the geometric mean of what the two
+    ends' curvatures suggest, over how far their matrices reach."""
+    if not isinstance(rho, str):
+        return positive("rho", rho, len(k.edges), "edge", k.network is not None)
+    if rho == "theory":
+        return np.ones(len(k.edges))
+    stiff = local_curvature(k) if solves else 1 / eta
+    i, j = k.edges.T
+    reach = np.ones((len(k.edges), 2)) if k.reach is None else k.reach
+    spread = np.sqrt(stiff / np.maximum(k.degrees, 1))
+    return np.asarray(spread[i] * spread[j] / (reach[:, 0] * reach[:, 1]))

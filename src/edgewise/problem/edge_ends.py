@@ -1,0 +1,148 @@
+"""The couplings of a block's edges as arrays: what each node has to do with each of its edges."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import scipy.sparse as sp
+from jax import Array, lax
+
+from edgewise.backend.pytree import pytree
+from edgewise.graph.graph import Graph
+from edgewise.problem.couplings import Rows, dense
+
+MOST_DENSE = 20_000_000  # numbers of all edges' matrices together
+
+
+@pytree("kind")
+class EdgeEnds:
+    """Every array leads with directed edges, and is of the end that owns the edge. Edges with fewer
+    rows than others end in rows of zeros, which nothing holds: their duals are zero.
+
+    `kind` says how A is kept: "dense", (e, m, n); "identity", (e, m), a number per row k, of
+    coordinate k; or "sparse", (e, m, k) numbers, and `columns` of the same shape.
+    """
+
+    A: Any
+    columns: Any  # None but for "sparse"
+    half: Any  # (e, m) c / 2
+    sign: Any  # (e, 1) 1 at the lower end of an edge, -1 at the other
+    low: Any  # (e, m) the least that a dual may be
+    high: Any  # (e, m) the most; of rows that are grouped, all together
+    slack: Any  # (e, m) a dual costs slack/2 times its square
+    grouped: Any  # (e, m)
+    kind: str
+
+    @property
+    def width(self) -> int:
+        """Rows of an edge."""
+        return int(self.half.shape[1])
+
+    def apply(self, X: Array, owner: Array) -> Array:
+        """(e, m) A_ij x_i - c_ij / 2."""
+        own = X[owner]
+        if self.kind == "dense":
+            made = jnp.einsum("emn,en->em", self.A, own, precision=lax.Precision.HIGHEST)
+        elif self.kind == "identity":
+            made = self.A * own[:, : self.width]
+        else:
+            edges = jnp.arange(len(own))[:, None, None]
+            made = (self.A * own[edges, self.columns]).sum(2)
+        return made - self.half
+
+    def adjoint(self, Y: Array, links: Any, X: Array) -> Array:
+        """(v, n) sum_j A_ij' y_ij; X is as long as what is wanted."""
+        if self.kind == "dense":
+            parts = jnp.einsum("emn,em->en", self.A, Y, precision=lax.Precision.HIGHEST)
+            return links.gather(parts, len(X))
+        if self.kind == "identity":
+            short = links.gather(self.A * Y, len(X))
+            return jnp.pad(short, ((0, 0), (0, X.shape[1] - self.width)))
+        at = (links.owner[:, None, None], self.columns)
+        return jnp.zeros_like(X).at[at].add(self.A * Y[..., None], mode="drop")
+
+    def bend(self, rho: Array, links: Any, X: Array) -> Array:
+        """sum_j A_ij' rho_ij A_ij: (v, n) where it is a diagonal, (v, n, n) where it is not, and of
+        sparse matrices (v, n) a diagonal that is no less."""
+        if self.kind == "identity":
+            return self.adjoint(rho * self.A, links, X)
+        if self.kind == "sparse":  # |A|'|A| 1: each row times the sum of its entries' sizes
+            sizes = jnp.abs(self.A)
+            at = (links.owner[:, None, None], self.columns)
+            parts = rho[..., None] * sizes * sizes.sum(2, keepdims=True)
+            return jnp.zeros_like(X).at[at].add(parts, mode="drop")
+        n = X.shape[1]
+        each = jnp.einsum("emi,em,emj->eij", self.A, rho, self.A, precision=lax.Precision.HIGHEST)
+        return links.gather(each.reshape(len(each), n * n), len(X)).reshape(-1, n, n)
+
+    def nearest_dual(self, mean: Array, rho: Array) -> Array:
+        """(e, m) argmin_l phi*(l) + |l - mean|^2 / rho: the prox of phi* with step rho / 2."""
+        drawn = mean / (1 + 0.5 * rho * self.slack)
+        size = jnp.sqrt(jnp.where(self.grouped, drawn**2, 0).sum(1, keepdims=True))
+        within = jnp.where(size > self.high, self.high / jnp.where(size > 0, size, 1), 1)
+        return jnp.where(self.grouped, within * drawn, jnp.clip(drawn, self.low, self.high))
+
+    def price(self, d: Array) -> Array:
+        """(e,) phi of differences d (e, m): of couplings nothing, which they violate or do not."""
+        bounded = jnp.isfinite(self.high) & (self.high > 0)
+        curved = self.slack > 0
+        priced = bounded | curved
+        size = jnp.sqrt(jnp.where(self.grouped, d**2, 0).sum(1, keepdims=True))
+        share = jnp.where(self.grouped.any(1, keepdims=True), self.grouped.sum(1, keepdims=True), 1)
+        length = jnp.where(self.grouped, size, jnp.abs(d))
+        most = jnp.where(bounded, self.high, jnp.inf)
+        dual = jnp.minimum(jnp.where(curved, length / jnp.where(curved, self.slack, 1), most), most)
+        dual = jnp.where(priced, dual, 0)
+        each = dual * length - 0.5 * self.slack * dual**2  # phi(d) = max_l <l, d> - phi*(l)
+        return jnp.where(self.grouped, each / share, each).sum(1)
+
+
+def edge_ends(rows: list[Rows], graph: Graph, size: int) -> EdgeEnds:
+    """Of all directed edges, in the graph's order; NumPy arrays."""
+    d = graph.directed
+    m = max((len(r.c) for r in rows), default=1)
+    lower = d.owner < d.other
+
+    def of_rows(field: str, fill: float) -> np.ndarray:
+        out = np.full((len(rows), m), float(fill))
+        for e, r in enumerate(rows):
+            out[e, : len(r.c)] = getattr(r, field)
+        return out[d.edge]
+
+    kind, A, columns = stored([(r.A, r.B) for r in rows], m, size)
+    side = np.where(lower, 0, 1)
+    return EdgeEnds(
+        A[d.edge, side],
+        None if columns is None else columns[d.edge, side],
+        of_rows("c", 0) / 2,
+        np.where(lower, 1.0, -1.0)[:, None],
+        of_rows("low", 0),
+        of_rows("high", 0),
+        of_rows("slack", 0),
+        of_rows("grouped", 0) > 0,
+        kind,
+    )
+
+
+def stored(ends: list[tuple[Any, Any]], m: int, n: int) -> tuple[str, np.ndarray, Any]:
+    """How to keep the matrices: (E, 2, ...) by edge and end."""
+    flat = [sp.coo_array(A) for pair in ends for A in pair]
+    if m <= n and all((A.row == A.col).all() for A in flat):
+        diagonal = np.zeros((len(flat), m))
+        for k, A in enumerate(flat):
+            diagonal[k, A.row] = A.data
+        return "identity", diagonal.reshape(-1, 2, m), None
+    if len(flat) * m * n <= MOST_DENSE:
+        full = np.zeros((len(flat), m, n))
+        for k, (A, given) in enumerate(zip(flat, (A for pair in ends for A in pair), strict=True)):
+            full[k, : A.shape[0], : A.shape[1]] = dense(given)
+        return "dense", full.reshape(-1, 2, m, n), None
+    most = max(int(np.diff(sp.csr_array(A).indptr).max(initial=1)) for A in flat)
+    values, columns = np.zeros((len(flat), m, most)), np.full((len(flat), m, most), n, np.int32)
+    for k, A in enumerate(flat):
+        S = sp.csr_array(A)
+        for r in range(S.shape[0]):
+            own = slice(S.indptr[r], S.indptr[r + 1])
+            values[k, r, : own.stop - own.start] = S.data[own]
+            columns[k, r, : own.stop - own.start] = S.indices[own]
+    return "sparse", values.reshape(-1, 2, m, most), columns.reshape(-1, 2, m, most)

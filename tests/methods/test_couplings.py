@@ -1,0 +1,95 @@
+"""Couplings against CVXPY's optimum, by default and under loss; refusals."""
+
+import coupled_cases as cases
+import numpy as np
+import pytest
+from coupled_cases import case
+
+import edgewise as ew
+from edgewise.errors import EdgewiseError
+
+
+def solve(made, method="auto", **options):
+    options = {"tol": 1e-9, "rounds": 20_000, **options}
+    return ew.solve(made.problem(), made.graph(), method, between=made.between(), **options)
+
+
+def apart(X, Y):
+    return max(np.abs(a - b).max() for a, b in zip(X, Y, strict=True))
+
+
+@pytest.mark.parametrize("name", cases.NAMES)
+def test_by_default_it_reaches_cvxpys_optimum(name):
+    made = case(name)
+    result = solve(made)
+    assert result.converged, result.message
+    assert [len(x) for x in result.X] == made.sizes
+    assert apart(result.X, made.optimum.X) < 1e-6
+    assert made.violation(result.X) < 1e-6
+    assert result.objective == pytest.approx(made.optimum.objective, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["both", "lasso"])
+def test_lost_messages_leave_the_answer(name):
+    made = case(name)
+    result = solve(made, faults=ew.Faults(drop=0.2, awake=0.7))
+    assert result.converged, result.message
+    assert apart(result.X, made.optimum.X) < 1e-6
+
+
+@pytest.mark.parametrize("method", ["pd", "d-admm"])
+def test_other_methods_reach_it(method):
+    made = case("shared")
+    result = solve(made, method, rounds=100_000)
+    assert result.converged, result.message
+    assert apart(result.X, made.optimum.X) < 1e-6
+
+
+def test_the_sign_of_a_multiplier():
+    """min x^2/2 + y^2/2 with x + y = 2: x = y = 1, and x + multiplier = 0."""
+    problem = ew.Problem(cost=[ew.Quadratic([1.0]), ew.Quadratic([1.0])])
+    between = {(0, 1): ew.Coupling([[1.0]], [[1.0]], c=2.0)}
+    result = ew.solve(problem, ew.Graph.path(2), between=between, tol=1e-10)
+    assert np.allclose(np.concatenate(result.X), 1)
+    assert np.allclose(result.multipliers[0, 1], -1)
+
+
+def two(between, cost=None, **options):
+    cost = cost or [ew.Quadratic([1.0, 1.0]), ew.Quadratic([1.0])]
+    return ew.solve(ew.Problem(cost=cost), ew.Graph.path(2), between=between, **options)
+
+
+@pytest.mark.parametrize(
+    ("between", "words"),
+    [
+        (ew.Coupling(), "node 1 has 1 unknowns"),
+        (ew.Coupling([[1.0]], [[1.0]]), "edge (0, 1): A has 1 columns, and node 0 has 2"),
+        ({}, "edge (0, 1) has no coupling"),
+        (ew.Coupling([[0.0, 0.0]], [[0.0]], c=1.0), "no two models satisfy"),
+        ("equal", "give Coupling"),
+    ],
+)
+def test_what_does_not_fit_is_refused(between, words):
+    with pytest.raises(EdgewiseError) as refused:
+        two(between)
+    assert words in str(refused.value)
+
+
+def test_a_method_without_such_a_form_is_refused():
+    with pytest.raises(EdgewiseError, match="extra has no form for couplings"):
+        two(ew.Coupling([[1.0, 0.0]], [[1.0]]), method="extra")
+
+
+def test_what_nothing_satisfies_never_converges():
+    problem = ew.Problem(
+        cost=[ew.Quadratic([1.0]), ew.Quadratic([1.0])], penalty=[ew.Box(0, 1), ew.Box(0, 1)]
+    )
+    between = ew.Coupling([[1.0]], [[1.0]], c=5.0)
+    result = ew.solve(problem, ew.Graph.path(2), between=between, tol=1e-6, rounds=500)
+    assert not result.converged
+    assert "(0, 1) are not met" in result.message
+
+
+def test_a_quadratic_must_be_convex():
+    with pytest.raises(EdgewiseError, match="not convex"):
+        ew.Quadratic(np.diag([1.0, -1.0]))
