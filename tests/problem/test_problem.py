@@ -371,11 +371,9 @@ def test_refuses_labels_by_the_loss():
 
 
 def test_refuses_shards_that_do_not_fit():
-    refuse(
-        DataError,
-        "give every node the same features",
-        shards=[(np.eye(2), [0, 1]), (np.eye(3), [0, 1, 1])],
-    )
+    unequal = ew.Problem([(np.eye(2), [0, 1]), (np.eye(3), [0, 1, 1])], ew.Logistic())
+    with pytest.raises(ProblemError, match="say what holds between neighbours"):
+        ew.solve(unequal, ew.Graph.path(2))
     refuse(DataError, "give at least one", shards=[])
     refuse(DataError, r"NaN.*drop that sample", shards=[(np.full((2, 2), np.nan), [0, 1])])
 

@@ -104,10 +104,6 @@ def describe(shards: Any, cost: Any) -> Described:
     if shards is None or isinstance(shards, list | tuple):
         listed = None if shards is None else list(shards)
     if cost is None and (listed is None or is_plain(listed)):
-        if shards is None:
-            raise ProblemError(
-                "there is nothing to minimise: give shards and a loss, or cost=[Quadratic(...)]"
-            )
         return Described(shards, np.zeros(0, int), None, None)
     parts = parts_of(shards, listed)
     costs = each_cost(cost, parts)

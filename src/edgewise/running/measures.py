@@ -137,6 +137,7 @@ def figures(
         "residual": jnp.hypot(own, pull),
         "objective": missing if target is None else sums["objective"],
         "settled": settled,
+        "violation": jnp.sqrt(sums["edges"]),
     }
 
 

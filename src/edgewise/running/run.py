@@ -147,7 +147,6 @@ class Run(Trajectory[Executor]):
             + bodies * self.executor.body_bytes,
             "seconds": communicator.slowest(self.seconds),
             "function_values": float(communicator.gather(counts.function_values).mean()),
-            "violation": float("nan"),  # models are equal, or not: `consensus` says how much
             **{k: float(report[k]) for k in report.keys() & {*COLUMNS}},
         }
         self.rows.append([row[c] for c in COLUMNS])

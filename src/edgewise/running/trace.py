@@ -52,7 +52,8 @@ class Trace:
     function_values  function values asked for, mean per node, where there is no gradient
     objective        sum_i f_i(x_i) + h_i(x_i), where there is a reference; with couplings always,
                      prices between neighbours included
-    violation        how far couplings are from being met, in their own units; NaN without any
+    violation        how far couplings are from being met, over all edges: without any, how far
+                     neighbours' models are from each other
 
     A peer's trace has the same columns, of that peer alone: oracle_calls, vectors_sent, bytes_sent,
     residual and objective are its own, seconds are by the clock. What no peer can know
