@@ -525,14 +525,14 @@ def test_every_option_of_the_api_has_its_own():
     def options(kind):
         return {f.name for f in fields(kind)}
 
-    objects = {"problem", "graph", "show"}
+    objects = {"problem", "graph", "show", "between"}  # between: matrices by edge, in Python only
     assert given(ew.solve) - objects - {"X0", "faults", "callback"} <= options(SolveOptions)
     assert {f.name for f in fields(ew.Faults)} - {"seed"} <= options(SolveOptions)
     assert given(ew.compare) - objects - {"reference"} <= options(CompareOptions)
     assert given(ew.tune) - objects - {"reference"} <= options(TuneOptions)
     assert given(ew.split) - {"X", "y"} <= options(SplitOptions)
     for kind in (SolveOptions, CompareOptions, TuneOptions):
-        assert given(ew.Problem) - {"classes"} <= options(kind)  # which the samples show
+        assert given(ew.Problem) - {"classes", "cost"} <= options(kind)  # samples show classes
     made = {"ring", "path", "star", "complete", "grid", "torus", "random", "small-world"}
     assert set(spec.GRAPHS) == made
     assert len(spec.PENALTIES) == 11

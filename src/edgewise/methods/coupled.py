@@ -72,9 +72,8 @@ class CoupledPrimalDual(MethodDefaults):
     from falling below zero (Heusdens, Zhang, arXiv 2309.12897: no slack variables), and within
     |l| <= w for a price w |d|. `solves`: the minimum itself, as PDMM and, with theta = 1/2, ADMM
     have it; else f_i's linear model with the step eta, as the paper has it. The edges' quadratic
-    is kept: a matrix per node, factored once, or a diagonal where couplings are of coordinates; for
-    large sparse ones a diagonal above it. With A_ij = I = -A_ji, c = 0, theta = 1 it is the edge
-    form of the consensus methods, iterate by iterate.
+    is kept: a matrix per node, factored once, or a diagonal where couplings are of coordinates.
+    With A_ij = I = -A_ji, c = 0, theta = 1 it is the edge form of the consensus methods.
 
     A message carries its number, so that each is reflected once: what is lost leaves z as it was.
     Both lambda and a are sent, and not their sum, so that weights may change: rho "auto" matches

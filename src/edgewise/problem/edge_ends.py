@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from jax import Array, lax
 
 from edgewise.backend.pytree import pytree
+from edgewise.errors import ProblemError
 from edgewise.graph.graph import Graph
 from edgewise.problem.couplings import Rows, dense
 
@@ -137,12 +138,7 @@ def stored(ends: list[tuple[Any, Any]], m: int, n: int) -> tuple[str, np.ndarray
         for k, (A, given) in enumerate(zip(flat, (A for pair in ends for A in pair), strict=True)):
             full[k, : A.shape[0], : A.shape[1]] = dense(given)
         return "dense", full.reshape(-1, 2, m, n), None
-    most = max(int(np.diff(sp.csr_array(A).indptr).max(initial=1)) for A in flat)
-    values, columns = np.zeros((len(flat), m, most)), np.full((len(flat), m, most), n, np.int32)
-    for k, A in enumerate(flat):
-        S = sp.csr_array(A)
-        for r in range(S.shape[0]):
-            own = slice(S.indptr[r], S.indptr[r + 1])
-            values[k, r, : own.stop - own.start] = S.data[own]
-            columns[k, r, : own.stop - own.start] = S.indices[own]
-    return "sparse", values.reshape(-1, 2, m, most), columns.reshape(-1, 2, m, most)
+    raise ProblemError(
+        f"the couplings' matrices would take {len(flat) * m * n:,} numbers ({MOST_DENSE:,} at "
+        "most): give edges fewer rows, or couple coordinates alone, with Shared"
+    )
