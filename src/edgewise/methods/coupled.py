@@ -11,19 +11,20 @@ from jax import Array, lax
 from edgewise.backend.pytree import pytree
 from edgewise.gradients.contract import Estimator
 from edgewise.gradients.full import Calls, Full
-from edgewise.methods.class_blocks import ClassBlocks
 from edgewise.methods.contract import Messages, MethodDefaults, Weights
 from edgewise.methods.edge_matching import matched, open_window, watched
 from edgewise.methods.knowledge import Knowledge
-from edgewise.methods.metric_prox import Solver, make_solver, newton_step, no_solver
+from edgewise.methods.quadratic_prox import (
+    no_quadratic_solver,
+    quadratic_prox,
+    quadratic_solver,
+    takes_each,
+)
 from edgewise.methods.steps import node_steps, positive
 from edgewise.methods.subproblem import local_argmin, local_curvature
 from edgewise.problem.block import Block, Links
-from edgewise.problem.stacked_penalties import StackedPenalties, takes_steps
 
 AVERAGED = 0.8  # of a reflection, where weights are matched: whole ones did not settle
-FLAT = 1e-7  # part of a matrix's largest diagonal that every coordinate gets
-INNER, INNER_TOL = 3000, 1e-6  # steps of a local problem with a penalty, and when they suffice
 COUNTED = 1 << 20  # a message's number is below this: exact in float32
 
 
@@ -44,7 +45,7 @@ class Local(NamedTuple):
     bend: Array  # (v, n) or (v, n, n) sum_j A_ij' rho_ij A_ij, or a diagonal above it
     top: Array  # (v, 1) its largest eigenvalue, or more
     least: Array  # (v, 1) its smallest, or less
-    solver: Any  # Solver, where steps are in its metric, else ()
+    solver: Any  # QuadraticSolver, where steps are in its metric, else ()
 
 
 class State(NamedTuple):
@@ -133,7 +134,7 @@ class CoupledPrimalDual(MethodDefaults):
             stiff = jnp.broadcast_to(p.links.rho[:, None], a.shape)
             edges = edges._replace(k=stiff, window=open_window(none, a))
         bend = jnp.zeros((v, n, n) if self.in_matrix(p) else (v, n), X.dtype)
-        solver = no_solver(X, ClassBlocks(1, False)) if self.in_matrix(p) else ()
+        solver = no_quadratic_solver(X) if self.in_matrix(p) else ()
         local = Local(bend, zero, zero, solver)
         memory = Full().init(p, X) if self.gradient is None else self.gradient.init(p, X)
         state = State(X, jnp.zeros_like(X), zero, local, memory, edges)
@@ -193,19 +194,16 @@ class CoupledPrimalDual(MethodDefaults):
         if bend.ndim == 2:
             bend = jax.vmap(jnp.diag)(bend)
         spread = jnp.linalg.eigvalsh(bend)
-        M = self.metric(p, bend)
-        solver: Solver = make_solver(M[:, None], p.penalty, ClassBlocks(1, False), X)
+        solver = quadratic_solver(self.metric(p, bend), p.penalty, X)
         return Local(bend, spread[:, -1:], jnp.maximum(spread[:, :1], 0), solver)
 
     def metric(self, p: Block, bend: Array) -> Array:
         """(v, n, n) of a step: the edges', and that of the costs or 1/eta."""
-        eye = jnp.eye(bend.shape[1], dtype=bend.dtype)
         if self.solves and not self.has_data:
-            M = bend + p.cost.Q
+            own: Array = p.cost.Q
         else:
-            M = bend + eye / self.eta[:, :, None]
-        size = jnp.diagonal(M, axis1=1, axis2=2).max(1)
-        return M + (FLAT * jnp.where(size > 0, size, 1))[:, None, None] * eye
+            own = jnp.eye(bend.shape[1], dtype=bend.dtype) / self.eta[:, :, None]
+        return bend + own
 
     def local_step(
         self, p: Block, s: State, local: Local, U: Array, random_bits: Array
@@ -223,8 +221,7 @@ class CoupledPrimalDual(MethodDefaults):
             G, memory = self.gradient(p, s.X, s.memory, random_bits)
         r = G + product(local.bend, s.X) - U
         if self.in_matrix(p):
-            blocks = ClassBlocks(1, False)
-            X, H, _ = newton_step(p.penalty, local.solver, s.X, r, s.H, INNER_TOL, INNER, blocks)
+            X, H = quadratic_prox(p.penalty, local.solver, s.X, r, s.H)
             return X, H, memory
         bound = local.bend if takes_each(p.penalty) else local.top
         gamma = 1 / (1 / self.eta + bound)
@@ -270,11 +267,6 @@ def product(bend: Array, X: Array) -> Array:
         return bend * X
     made: Array = jnp.einsum("vij,vj->vi", bend, X, precision=lax.Precision.HIGHEST)
     return made
-
-
-def takes_each(penalty: StackedPenalties) -> bool:
-    """Whether all nodes' penalties take a step for each coordinate."""
-    return all(takes_steps(member) for member in penalty.members)
 
 
 def first_weights(rho: Any, eta: np.ndarray, solves: bool, k: Knowledge) -> np.ndarray:

@@ -1,5 +1,6 @@
 """The prox of a penalty in the metric of a matrix: the step of a Newton method with a penalty."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -110,10 +111,7 @@ def newton_step(
     if penalty.smooth:
         step = solve(solver, r, blocks)
         return X - step, Y, root((r * step).sum(1))
-    exact = without_kinks(penalty)[:, None]
-    S = solver.weight
-    t = 1 / jnp.where(S > 0, S, 1)
-    over = jnp.where(S > 0, RELAXED, 1)  # without a penalty the first step is the last
+    S, split = solver.weight, splitting(penalty, solver, X, r, blocks)
     rounding = 8 * jnp.finfo(X.dtype).eps
 
     def size(a: Array) -> Array:
@@ -125,11 +123,7 @@ def newton_step(
 
     def inner(carry: Any) -> Any:
         taken, z, Y, left = carry
-        # M (u - X) + r + Y + S (u - z) = 0
-        u = X - solve(solver, r + Y + S * (X - z), blocks)
-        u = over * u + (1 - over) * z
-        new = jnp.where(exact, u, penalty.prox(u + Y * t, t))
-        dual = Y + S * (u - new)
+        u, new, dual = split(z, Y)
         apart = jnp.maximum(size(u - new), size(new - z))
         close = apart <= tol * size(new - X) + rounding * size(new)
         keep = left[:, None]
@@ -138,6 +132,26 @@ def newton_step(
     everyone = jnp.ones(len(X), bool)
     _, z, Y, _ = lax.while_loop(busy, inner, (jnp.zeros((), jnp.int32), X, Y, everyone))
     return z, Y, root(((r + Y) * (X - z)).sum(1))
+
+
+def splitting(
+    penalty: StackedPenalties, solver: Solver, X: Array, r: Array, blocks: ClassBlocks
+) -> Callable[[Array, Array], tuple[Array, Array, Array]]:
+    """A step of ADMM from z and the dual Y: u, and both anew. r has the quadratic penalties'
+    slope."""
+    exact = without_kinks(penalty)[:, None]
+    S = solver.weight
+    t = 1 / jnp.where(S > 0, S, 1)
+    over = jnp.where(S > 0, RELAXED, 1)  # without a penalty the first step is the last
+
+    def step(z: Array, Y: Array) -> tuple[Array, Array, Array]:
+        # M (u - X) + r + Y + S (u - z) = 0
+        u = X - solve(solver, r + Y + S * (X - z), blocks)
+        u = over * u + (1 - over) * z
+        new = jnp.where(exact, u, penalty.prox(u + Y * t, t))
+        return u, new, Y + S * (u - new)
+
+    return step
 
 
 def root(square: Array) -> Array:
