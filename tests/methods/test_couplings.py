@@ -87,9 +87,36 @@ def test_what_nothing_satisfies_never_converges():
     between = ew.Coupling([[1.0]], [[1.0]], c=5.0)
     result = ew.solve(problem, ew.Graph.path(2), between=between, tol=1e-6, rounds=500)
     assert not result.converged
-    assert "(0, 1) are not met" in result.message
+    assert "no point satisfies the couplings at (0, 1)" in result.message
 
 
 def test_a_quadratic_must_be_convex():
     with pytest.raises(EdgewiseError, match="not convex"):
         ew.Quadratic(np.diag([1.0, -1.0]))
+
+
+def test_edges_that_disagree_are_named_and_others_are_not():
+    """Around the triangle 0, 1, 2 differences add up to 3 and not to zero; 2-3 has no part in it,
+    and a price none anywhere."""
+    problem = ew.Problem(cost=[ew.Quadratic(1.0, np.zeros(1))] * 5)
+    graph = ew.Graph.from_edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)])
+    tie = ew.Coupling(c=1.0)
+    between = {(0, 1): tie, (1, 2): tie, (2, 0): tie, (2, 3): tie, (3, 4): ew.NetworkLasso(0.1)}
+    result = ew.solve(problem, graph, between=between, rounds=200)
+    assert not result.converged
+    assert "no point satisfies the couplings at (0, 1), (0, 2), (1, 2) together" in result.message
+
+
+def test_dense_couplings_of_nodes_with_data_stay_where_they_arrive():
+    """Models were thrown far away, after hundreds of rounds, when minima were inexact."""
+    rng = np.random.default_rng(0)
+    graph = ew.Graph.random(nodes=8, edges=14, seed=1)
+    shards = [(rng.normal(size=(3, 6)), rng.normal(size=3)) for _ in range(8)]
+    ties = {
+        (int(i), int(j)): ew.Coupling(rng.normal(size=(1, 6)), rng.normal(size=(1, 6)), 1.0)
+        for i, j in graph.edges
+    }
+    problem = ew.Problem(shards, ew.Squared(), ew.Box(-np.inf, np.inf))
+    result = ew.solve(problem, graph, between=ties, rounds=2000, record_every=500)
+    assert result.converged, result.message
+    assert result.violation < 1e-8

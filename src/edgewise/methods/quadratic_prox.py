@@ -46,9 +46,11 @@ def quadratic_solver(M: Array, penalty: StackedPenalties, X: Array) -> Quadratic
     begins, so that this moves no fixed point."""
     eye = jnp.eye(M.shape[1], dtype=M.dtype)
     size = jnp.diagonal(M, axis1=1, axis2=2)
-    unit = 1 / jnp.sqrt(jnp.where(size > 0, size, 1))
-    spread = jnp.linalg.eigvalsh(unit[:, :, None] * M * unit[:, None, :])
-    flat = (spread[:, :1] <= FLAT * spread[:, -1:]) | (size <= 0).any(1, keepdims=True)
+    free = size <= 0  # nothing holds these, and of models shorter than others there are some more
+    unit = 1 / jnp.sqrt(jnp.where(free, 1, size))
+    scaled = unit[:, :, None] * M * unit[:, None, :] + jnp.where(free, 1, 0)[:, :, None] * eye
+    spread = jnp.linalg.eigvalsh(scaled)
+    flat = free | (spread[:, :1] <= FLAT * spread[:, -1:])
     top = size.max(1, keepdims=True)
     M = M + (jnp.where(flat, HELD, 0) * jnp.where(top > 0, top, 1))[:, :, None] * eye
     return QuadraticSolver(M, make_solver(M[:, None], penalty, ONE, X))

@@ -18,6 +18,7 @@ from edgewise.methods.contract import Method
 from edgewise.problem.block import Block
 from edgewise.problem.coupled import CoupledProblem
 from edgewise.problem.couplings import Coupling
+from edgewise.problem.feasibility import conflict
 from edgewise.problem.problem import Problem
 from edgewise.running.interrupt import deferred_interrupt
 from edgewise.running.progress import Progress
@@ -98,13 +99,16 @@ def solve_coupled(
         {"method": type(chosen).__name__, "method_note": note, "nodes": problem.nodes},
     )
     done = bool(residual <= goal)
+    against: list[tuple[int, int]] = []
+    if not done and not row["violation"] <= np.sqrt(goal):
+        against = conflict(coupled)
     return CoupledResult(
         coupled.models(X),
         coupled.multipliers(duals),
         row["objective"],
         row["violation"],
         done,
-        said(row, goal, lost, worst_edges(coupled, report)),
+        said(row, goal, lost, against, worst_edges(coupled, report)),
         trace,
         run.executor.method,
         graph,
@@ -192,11 +196,20 @@ def worst_edges(problem: CoupledProblem, report: Any) -> str:
     return ", ".join(f"({d.owner[k]}, {d.other[k]})" for k in worst[:NAMED])
 
 
-def said(row: Mapping[str, float], goal: float, lost: bool, edges: str) -> str:
+def said(
+    row: Mapping[str, float], goal: float, lost: bool, against: list[tuple[int, int]], edges: str
+) -> str:
     rounds, residual = int(row["rounds"]), row["residual"]
     how = f"after {rounds} rounds, residual {residual:.2e}, violation {row['violation']:.2e}"
     if residual <= goal:
         return f"reached tol {how}"
+    if against:
+        named = ", ".join(str(edge) for edge in against[:NAMED])
+        more = f" and {len(against) - NAMED} more" if len(against) > NAMED else ""
+        return (
+            f"no answer {how}: no point satisfies the couplings at {named}{more} together with the "
+            "nodes' bounds, as a linear programme shows: loosen one of them"
+        )
     if lost:
         return f"diverged {how}: leave rho out, or give a shorter eta"
     if row["violation"] > np.sqrt(goal):
