@@ -35,7 +35,7 @@ from .methods.tracking import GradientTracking
 from .peers.node.peer import Peer
 from .problem.budget import Budget
 from .problem.costs import Linear, Quadratic
-from .problem.couplings import Coupling, NetworkHuber, NetworkLasso, NetworkRidge, Shared
+from .problem.couplings import Coupling, Shared
 from .problem.losses import CustomLoss, Huber, Logistic, Multinomial, SmoothedHinge, Squared
 from .problem.penalties import (
     L1,
@@ -50,6 +50,7 @@ from .problem.penalties import (
     Simplex,
     SquaredL2,
 )
+from .problem.prices import NetworkHuber, NetworkLasso, NetworkRidge
 from .problem.problem import Problem
 from .running.coupled_solve import CoupledResult
 from .running.result import Result

@@ -32,9 +32,14 @@ class Budget(_Set):
         given = self.a, self.b, self.lower, self.upper
         if any(isinstance(value, Tracer) for value in given):
             return
-        a, (low, high) = np.asarray(self.a), np.broadcast_arrays(self.lower, self.upper)
-        if low.shape not in ((), a.shape) or np.any(low > high):
-            raise ProblemError("Budget: lower > upper or lengths differ: give lower <= upper")
+        a = np.asarray(self.a)
+        if not {np.shape(self.lower), np.shape(self.upper)} <= {(), a.shape}:
+            raise ProblemError(
+                f"Budget: lower and upper have other lengths than a: give numbers, or {len(a)} each"
+            )
+        low, high = np.broadcast_arrays(self.lower, self.upper)
+        if np.any(low > high):
+            raise ProblemError("Budget: lower > upper: give lower <= upper")
         with np.errstate(invalid="ignore"):
             ends = np.where(a == 0, 0, np.stack([a * low, a * high]))
         least, most = ends.min(0).sum(), ends.max(0).sum()

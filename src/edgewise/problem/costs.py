@@ -4,7 +4,7 @@ All nodes of a block run together, so that models share one length, the largest:
 in zeros, which nothing moves and no answer shows. A node without data has a sample of weight zero.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ from jax import Array, lax
 
 from edgewise.backend.pytree import pytree
 from edgewise.data.shards import Shards, as_labels, as_matrix
-from edgewise.errors import ProblemError
+from edgewise.errors import DataError, ProblemError
 
 BELOW_ZERO = 1e-9  # part of a matrix's norm that rounding may take an eigenvalue below zero
 
@@ -35,6 +35,8 @@ class Quadratic:
                 "or its diagonal (n,), and a vector (n,); one of the two may be a number"
             )
         n = sizes.pop()
+        if n == 0:
+            raise ProblemError(f"{type(self).__name__} of no unknowns: give one or more")
         if curved.ndim == 2 and not np.allclose(curved, curved.T):
             raise ProblemError("Quadratic: Q is not symmetric: give (Q + Q.T) / 2")
         matrix = curved if curved.ndim == 2 else np.diag(np.broadcast_to(curved, n))
@@ -64,9 +66,12 @@ class Linear(Quadratic):
 
 def numbers(name: str, value: Any) -> np.ndarray:
     try:
-        made = np.array(value.toarray() if hasattr(value, "toarray") else value, np.float64)
+        given = np.asarray(value.toarray() if hasattr(value, "toarray") else value)
+        if given.dtype.kind in "cOSU":  # else text is read, and imaginary parts are lost
+            raise ValueError("no real numbers")
+        made = np.array(given, np.float64)
     except (TypeError, ValueError) as wrong:
-        raise ProblemError(f"{name} is {value!r}: give numbers") from wrong
+        raise ProblemError(f"{name} is {value!r}: give real numbers") from wrong
     if not np.isfinite(made).all():
         raise ProblemError(f"{name} has entries that are not finite: give numbers")
     return made
@@ -139,21 +144,37 @@ def parts_of(shards: Any, listed: list[Any] | None) -> list[Any]:
                 "costs go with shards in memory: give a list with one (X_i, y_i) or None per node"
             )
         listed = list(shards)
-    return [
-        None if part is None else (as_matrix(part[0]), as_labels(part[1])) for part in listed or []
-    ]
+    return [None if part is None else read(i, part) for i, part in enumerate(listed or [])]
+
+
+def read(node: int, part: Any) -> tuple[Any, np.ndarray]:
+    if not isinstance(part, list | tuple) or len(part) != 2:
+        raise DataError(f"node {node} has no (X_i, y_i): give a pair, or None where it has no data")
+    X, y = as_matrix(part[0]), as_labels(part[1])
+    if not X.shape[0]:
+        raise DataError(f"node {node} has no samples: give None instead, and a cost")
+    return X, y
 
 
 def each_cost(cost: Any, parts: list[Any]) -> list[Quadratic | None]:
     several = isinstance(cost, Iterable)
+    if isinstance(cost, Mapping | str | np.ndarray) or (
+        cost is not None and not several and not isinstance(cost, Quadratic)
+    ):
+        raise ProblemError(
+            f"cost is {cost!r}: give Quadratic(Q, q) or Linear(q), or a list with one, or None, "
+            "per node"
+        )
     if cost is not None and not several and not parts:
         raise ProblemError("one cost and no data say not how many nodes there are: give a list")
     costs = list(cost) if several else [cost] * len(parts)
     for c in costs:
         if c is not None and not isinstance(c, Quadratic):
-            raise ProblemError(f"cost {c!r} is none: give Quadratic(Q, q), Linear(q) or None")
+            raise ProblemError(f"a cost is {c!r}: give Quadratic(Q, q), Linear(q) or None")
     if parts and len(costs) != len(parts):
         raise ProblemError(f"{len(costs)} costs for {len(parts)} nodes: give one per node")
+    if not costs:
+        raise ProblemError("there are no nodes: give a cost, or data, for each")
     parts.extend([None] * (len(costs) - len(parts)))
     return costs
 
@@ -229,6 +250,8 @@ def sized_penalties(penalty: Any, sizes: np.ndarray) -> list[Any]:
     n = sizes.max()
     made: dict[tuple[int, int], Any] = {}
     for i, (h, size) in enumerate(zip(each, sizes, strict=True)):
+        if isinstance(h, type) or not hasattr(h, "prox"):
+            raise ProblemError(f"node {i}: {h!r} is no penalty: give L1(...), Box(...) or the like")
         shapes = {np.shape(v) for v in vars(h).values()} if hasattr(h, "__dict__") else set()
         if any(len(shape) == 1 and shape != (size,) for shape in shapes):
             raise ProblemError(f"node {i}: {h} does not fit: give vectors of {size} entries")

@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 
 from edgewise.graph.graph import Graph
+from edgewise.problem.between import edge_rows
 from edgewise.problem.block import Block, Links
-from edgewise.problem.couplings import dense, edge_rows
+from edgewise.problem.couplings import dense
 from edgewise.problem.edge_ends import EdgeEnds, edge_ends
 from edgewise.problem.problem import Problem, in_dtype
 

@@ -1,17 +1,15 @@
-"""What holds between neighbours where their models need not be equal: couplings and prices.
+"""What must hold between neighbours where their models need not be equal.
 
 On an edge between i and j, d = A x_i + B x_j - c. A coupling wants d = 0, or d <= 0, row by row; a
-price puts phi(d) into the sum that is minimised.
+price (`prices`) puts phi(d) into the sum that is minimised.
 """
 
-from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from edgewise.errors import GraphError, ProblemError, UnknownName
-from edgewise.graph.graph import Graph
+from edgewise.errors import ProblemError
 from edgewise.problem.costs import numbers
 
 SENSES = ("=", "<=")
@@ -32,6 +30,9 @@ class Rows(NamedTuple):
 
 class Term:
     """Anything that may stand between two neighbours."""
+
+    def require_edges(self, edges: int) -> None:
+        """Refuse what does not fit a graph of so many edges."""
 
     def rows(self, edge: int, name: tuple[int, int], sizes: tuple[int, int]) -> Rows:
         """Of the edge with this number and these ends, whose models have these sizes."""
@@ -55,10 +56,7 @@ class Coupling(Term):
     def __init__(self, A: Any = None, B: Any = None, c: Any = 0.0, sense: Any = "=") -> None:
         self.A, self.B = matrix("A", A), matrix("B", B)
         self.c = numbers("Coupling: c", c)
-        self.senses = [sense] if isinstance(sense, str) else list(sense)
-        for s in self.senses:
-            if s not in SENSES:
-                raise UnknownName("sense of a coupling", s, SENSES)
+        self.senses = senses(sense)
         if self.c.ndim > 1:
             raise ProblemError(f"Coupling: c has shape {self.c.shape}: give one number per row")
 
@@ -113,188 +111,38 @@ class Shared(Coupling):
 
     def __init__(self, coordinates: Any) -> None:
         super().__init__()
-        self.coordinates = coordinates
+        self.coordinates = coordinates_of("Shared: coordinates", coordinates)
 
     def __repr__(self) -> str:
         return f"Shared({self.coordinates!r})"
 
     def rows(self, edge: int, name: tuple[int, int], sizes: tuple[int, int]) -> Rows:
-        A, B = (chosen(self.coordinates, name, k, sizes[k]) for k in (0, 1))
-        m = A.shape[0]
-        if m != B.shape[0]:
+        here, there = (chosen(self.coordinates, name, k, sizes[k]) for k in (0, 1))
+        if not np.array_equal(here, there):  # of a slice, or counted from the end
             raise ProblemError(
-                f"edge ({name[0]}, {name[1]}): {m} coordinates of one end are shared, and "
-                f"{B.shape[0]} of the other: name them by numbers that both have"
+                f"edge ({name[0]}, {name[1]}): {self.coordinates!r} are other coordinates of node "
+                f"{name[0]}, with {sizes[0]} unknowns, than of node {name[1]}, with {sizes[1]}: "
+                "give numbers, counted from 0, that both have"
             )
-        none = np.zeros(m)
+        A, B = (identity_rows(here, size) for size in sizes)
+        none = np.zeros(len(here))
         return Rows(A, -B, none, none - np.inf, none + np.inf, none, none > 0)
-
-
-class Price(Term):
-    """phi(x_i - x_j), a price for a difference instead of a ban on it."""
-
-    grouped = True
-
-    def __init__(self, weight: Any, on: Any = None) -> None:
-        self.weight, self.on = positive(type(self).__name__, "weight", weight), on
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.weight!r})"
-
-    def dual(self, weight: float) -> tuple[float, float]:
-        """How large a dual may be, and the slack of its square."""
-        raise NotImplementedError
-
-    def rows(self, edge: int, name: tuple[int, int], sizes: tuple[int, int]) -> Rows:
-        A, B, c, _, _, _, _ = Shared(slice(None) if self.on is None else self.on).rows(
-            edge, name, sizes
-        )
-        weights = np.ravel(self.weight)
-        if len(weights) > 1 and edge >= len(weights):
-            raise ProblemError(f"{self} has {len(weights)} weights: give one, or one per edge")
-        most, slack = self.dual(float(weights[edge if len(weights) > 1 else 0]))
-        ones = np.ones(len(c))
-        return Rows(A, B, c, -most * ones, most * ones, slack * ones, self.grouped * ones > 0)
-
-
-class NetworkLasso(Price):
-    """weight |x_i - x_j|: neighbours whose data allow it have one model, exactly. norm=2, the
-    length of the difference, makes clusters of nodes; norm=1 takes coordinate by coordinate.
-
-    Hallac, Leskovec, Boyd: "Network Lasso: Clustering and Optimization in Large Graphs", 2015.
-    """
-
-    def __init__(self, weight: Any, on: Any = None, norm: int = 2) -> None:
-        super().__init__(weight, on)
-        if norm not in (1, 2):
-            raise UnknownName("norm of a NetworkLasso", norm, ["1", "2"])
-        self.grouped = norm == 2
-
-    def dual(self, weight: float) -> tuple[float, float]:
-        return weight, 0.0
-
-
-class NetworkRidge(Price):
-    """weight |x_i - x_j|^2: models that vary smoothly over the graph, none equal."""
-
-    grouped = False
-
-    def dual(self, weight: float) -> tuple[float, float]:
-        return np.inf, 1 / (2 * weight)
-
-
-class NetworkHuber(Price):
-    """weight times |d|^2 up to a length delta, 2 delta |d| - delta^2 beyond: smooth for what is
-    near, and no more than linear for what is not."""
-
-    def __init__(self, weight: Any, delta: float, on: Any = None) -> None:
-        super().__init__(weight, on)
-        self.delta = float(positive("NetworkHuber", "delta", delta))
-
-    def dual(self, weight: float) -> tuple[float, float]:
-        return 2 * weight * self.delta, 1 / (2 * weight)
-
-
-# --- what users gave, edge by edge ----------------------------------------------------------------
-
-
-def edge_rows(between: Any, graph: Graph, sizes: np.ndarray) -> list[Rows]:
-    """The rows of every edge of the graph, A that of its lower end."""
-    given = between
-    if isinstance(between, Mapping):
-        given = by_edge(between, graph)
-    made = []
-    for e, (i, j) in enumerate(graph.edges.tolist()):
-        turned, terms = given[e] if isinstance(between, Mapping) else (False, listed(between))
-        ends = (j, i) if turned else (i, j)
-        rows = joined([t.rows(e, ends, (int(sizes[ends[0]]), int(sizes[ends[1]]))) for t in terms])
-        made.append(rows._replace(A=rows.B, B=rows.A) if turned else rows)
-        require_possible(made[-1], (i, j))
-    return made
-
-
-def by_edge(between: Mapping[Any, Any], graph: Graph) -> list[tuple[bool, list[Term]]]:
-    number = {tuple(e): k for k, e in enumerate(graph.edges.tolist())}
-    found: dict[int, tuple[bool, list[Term]]] = {}
-    for key, value in between.items():
-        try:
-            i, j = (int(end) for end in key)
-        except (TypeError, ValueError) as wrong:
-            raise ProblemError(f"between has the key {key!r}: give edges, (i, j)") from wrong
-        if (min(i, j), max(i, j)) not in number:
-            raise GraphError(f"between ({i}, {j}): the graph has no such edge")
-        e = number[min(i, j), max(i, j)]
-        if e in found:
-            raise ProblemError(f"between names the edge ({i}, {j}) twice: put both into one list")
-        found[e] = (i > j, listed(value))
-    for e, (i, j) in enumerate(graph.edges.tolist()):
-        if e not in found:
-            raise ProblemError(
-                f"the graph's edge ({i}, {j}) has no coupling: say what holds between {i} and {j}, "
-                "or leave the edge out of the graph"
-            )
-    return [found[e] for e in range(len(number))]
-
-
-def listed(between: Any) -> list[Term]:
-    terms = list(between) if isinstance(between, Iterable) else [between]
-    for term in terms:
-        if not isinstance(term, Term):
-            raise ProblemError(
-                f"between={term!r}: give Coupling(...), Shared(...), NetworkLasso(...), "
-                "NetworkRidge(...) or NetworkHuber(...), or a dictionary of them by edge"
-            )
-    if not terms:
-        raise ProblemError("between has an empty list: say what holds, or leave the edge out")
-    if sum(isinstance(t, Price) and t.grouped for t in terms) > 1:
-        raise ProblemError(
-            "two prices of a length on one edge: give one NetworkLasso or NetworkHuber, or norm=1"
-        )
-    return terms
-
-
-def joined(parts: list[Rows]) -> Rows:
-    if len(parts) == 1:
-        return parts[0]
-    A, B = (sp.vstack([sp.csr_array(p[k]) for p in parts], format="csr") for k in (0, 1))
-    return Rows(A, B, *(np.concatenate([p[k] for p in parts]) for k in range(2, len(Rows._fields))))
-
-
-def require_possible(rows: Rows, edge: tuple[int, int]) -> None:
-    """Refuse rows that no two models satisfy, whatever they are."""
-    wanted = (rows.slack == 0) & (rows.high == np.inf)
-    if not wanted.any():
-        return
-    A = np.hstack([dense(rows.A), dense(rows.B)])[wanted]
-    c, equal = rows.c[wanted], rows.low[wanted] == -np.inf
-    scale = 1e-9 * (1 + np.abs(c).max(initial=0))
-    flat = ~A.any(1)
-    bad = flat & np.where(equal, np.abs(c) > scale, c < -scale)
-    if not bad.any() and equal.sum() > 1:
-        nearest = np.linalg.lstsq(A[equal], c[equal], rcond=None)[0]
-        missed = np.abs(A[equal] @ nearest - c[equal])
-        bad[np.flatnonzero(equal)[missed > 1e3 * scale]] = True
-    if bad.any():
-        which = ", ".join(map(str, np.flatnonzero(wanted)[bad][:5]))
-        raise ProblemError(
-            f"edge {edge}: no two models satisfy its rows (row {which}, counted from 0): they "
-            "contradict each other, or have no coefficients; change c, or leave rows out"
-        )
 
 
 def matrix(name: str, value: Any) -> Any:
     if value is None:
         return None
-    if hasattr(value, "toarray"):
-        numbers(f"Coupling: {name}", value.data)
-        kept: Any = sp.csr_array(value)
-        kept.sum_duplicates()
-        return kept.astype(np.float64)
-    made = numbers(f"Coupling: {name}", value)
-    if made.ndim != 2:
+    sparse = hasattr(value, "toarray")
+    made: Any = value if sparse else numbers(f"Coupling: {name}", value)
+    if made.ndim != 2 or 0 in made.shape:
         raise ProblemError(
             f"Coupling: {name} has shape {made.shape}: give a matrix, a row per constraint"
         )
+    if sparse:
+        made = sp.csr_array(value)
+        made.sum_duplicates()
+        numbers(f"Coupling: {name}", made.data)
+        return made.astype(np.float64)
     return made
 
 
@@ -302,20 +150,51 @@ def dense(A: Any) -> np.ndarray:
     return np.asarray(A.toarray() if hasattr(A, "toarray") else A)
 
 
-def chosen(coordinates: Any, edge: tuple[int, int], end: int, size: int) -> Any:
-    """Rows of the identity."""
+def senses(sense: Any) -> list[str]:
+    if isinstance(sense, np.ndarray):
+        sense = sense.tolist()
+    listed = [sense] if isinstance(sense, str) else sense
+    if not isinstance(listed, list | tuple) or not listed:
+        raise ProblemError(f'Coupling: sense is {sense!r}: give "=" or "<=", or one per row')
+    for s in listed:
+        if not isinstance(s, str) or s not in SENSES:
+            raise ProblemError(
+                f'Coupling: sense is {s!r}: give "=" or "<="; for >= change the signs of A, B and c'
+            )
+    return list(listed)
+
+
+def coordinates_of(name: str, value: Any) -> Any:
+    """A slice, a mask, or numbers as an array: what NumPy would make of other things surprises."""
+    if isinstance(value, slice):
+        return value
+    wanted = "give their numbers, counted from 0, a slice, or a mask"
+    made = np.asarray(list(value) if isinstance(value, range | tuple) else value)
+    single = isinstance(value, bool | np.bool_)
+    if made.ndim > 1 or single or made.size == 0 or made.dtype.kind not in "iub":
+        raise ProblemError(f"{name} is {value!r}: {wanted}")
+    if made.dtype.kind == "b" and not made.any():
+        raise ProblemError(f"{name} is {value!r}, a mask that chooses nothing: {wanted}")
+    return np.atleast_1d(made)
+
+
+def chosen(coordinates: Any, edge: tuple[int, int], end: int, size: int) -> np.ndarray:
+    """Their numbers."""
+    where = f"edge ({edge[0]}, {edge[1]}): coordinates {coordinates!r}"
     try:
-        at = np.atleast_1d(np.arange(size)[coordinates])
+        at = np.arange(size)[coordinates]
     except (IndexError, TypeError) as wrong:
+        masked = isinstance(coordinates, np.ndarray) and coordinates.dtype.kind == "b"
+        advice = "a mask has one entry per unknown; numbers do for any" if masked else "from 0 up"
         raise ProblemError(
-            f"edge ({edge[0]}, {edge[1]}): coordinates {coordinates!r} are not among the {size} of "
-            f"node {edge[end]}: count from 0"
+            f"{where} are not among the {size} of node {edge[end]}: {advice}"
         ) from wrong
+    if not at.size:
+        raise ProblemError(f"{where} are none of the {size} of node {edge[end]}: give some")
+    if len(np.unique(at)) < len(at):
+        raise ProblemError(f"{where} name one twice: name each once")
+    return np.asarray(at)
+
+
+def identity_rows(at: np.ndarray, size: int) -> Any:
     return sp.csr_array((np.ones(len(at)), (np.arange(len(at)), at)), shape=(len(at), size))
-
-
-def positive(owner: str, name: str, value: Any) -> np.ndarray:
-    made = numbers(f"{owner}: {name}", value)
-    if made.ndim > 1 or (made <= 0).any():
-        raise ProblemError(f"{owner}: {name} is {value!r}: give a positive number")
-    return made

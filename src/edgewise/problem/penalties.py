@@ -175,6 +175,8 @@ class Box(_Set):
             lengths = {np.shape(self.lower), np.shape(self.upper)} - {()}
             if len(lengths) > 1 or np.any(self.lower > self.upper):
                 raise ProblemError("Box: lower > upper or lengths differ: give lower <= upper")
+            if np.any(self.lower == np.inf) or np.any(self.upper == -np.inf):
+                raise ProblemError("Box: lower is inf or upper -inf: no number is in such a box")
 
     def prox(self, x: Array, t: Array) -> Array:
         from optax.projections import projection_box

@@ -66,8 +66,12 @@ class Problem:
         cost: Any = None,
     ) -> None:
         shards, self.sizes, self.cost, self.cost_tops = describe(shards, cost)
-        if loss is None and self.cost is not None and not self.cost.lossy.any():
-            loss = Squared()  # of no data
+        if self.cost is not None and not self.cost.lossy.all():
+            if weights != "node" or sample_weight is not None:
+                raise ProblemError(
+                    "weights and sample_weight go with data at every node: leave them out"
+                )
+            loss = loss if self.cost.lossy.any() else Squared()  # of no data
         self.stream = shards if isinstance(shards, Stream) else None
         if self.stream is not None:
             if weights != "node" or sample_weight is not None:
@@ -266,10 +270,11 @@ class Problem:
         )
 
     def __repr__(self) -> str:
-        return (
-            f"Problem({self.nodes} nodes, {self.shards.samples} samples, {self.size} unknowns, "
-            f"{type(self.loss).__name__})"
-        )
+        real = np.ones(self.nodes) if self.cost is None else self.cost.lossy[:, 0]
+        samples = int(self.counts @ real)  # a node without data has one, which counts nothing
+        least = f"{self.sizes.min()} to " if self.unequal else ""
+        what = f", {type(self.loss).__name__}" if samples else ""
+        return f"Problem({self.nodes} nodes, {samples} samples, {least}{self.size} unknowns{what})"
 
 
 def manifest_suffices(shards: FolderShards, loss: Any) -> bool:
