@@ -14,6 +14,7 @@ from edgewise.gradients.full import Calls, Full
 from edgewise.methods.contract import Messages, MethodDefaults, Weights
 from edgewise.methods.edge_matching import matched, open_window, watched
 from edgewise.methods.knowledge import Knowledge
+from edgewise.methods.local_newton import constant_hessian, hessians, newton_argmin, takes_newton
 from edgewise.methods.quadratic_prox import (
     no_quadratic_solver,
     quadratic_prox,
@@ -55,6 +56,7 @@ class State(NamedTuple):
     local: Local
     memory: Any
     edges: Edges
+    hessian: Any = ()  # (v, n, n) of losses and costs, where it stays and steps are of it
 
 
 @pytree("rows", "solves", "matches", "has_data", "most")
@@ -133,16 +135,26 @@ class CoupledPrimalDual(MethodDefaults):
         if self.matches:
             stiff = jnp.broadcast_to(p.links.rho[:, None], a.shape)
             edges = edges._replace(k=stiff, window=open_window(none, a))
-        bend = jnp.zeros((v, n, n) if self.in_matrix(p) else (v, n), X.dtype)
-        solver = no_quadratic_solver(X) if self.in_matrix(p) else ()
+        matrix = self.in_matrix(p, n)
+        bend = jnp.zeros((v, n, n) if matrix else (v, n), X.dtype)
+        solver = no_quadratic_solver(X) if matrix else ()
         local = Local(bend, zero, zero, solver)
         memory = Full().init(p, X) if self.gradient is None else self.gradient.init(p, X)
-        state = State(X, jnp.zeros_like(X), zero, local, memory, edges)
+        hessian: Any = ()
+        if self.exact(p, n) and constant_hessian(p):
+            hessian = hessians(p, X, jnp.ones(v, bool))
+            memory = Calls(memory.calls + p.counts)
+        state = State(X, jnp.zeros_like(X), zero, local, memory, edges, hessian)
         return state, (self.message(ends, owner, state),)
 
-    def in_matrix(self, p: Block) -> bool:
+    def in_matrix(self, p: Block, size: int) -> bool:
         """Whether a step is in the metric of a matrix, and not of a diagonal."""
-        return bool(p.couplings.kind == "dense" or (self.solves and not self.has_data))
+        of_costs = self.solves and not self.has_data
+        return bool(p.couplings.kind == "dense" or of_costs or self.exact(p, size))
+
+    def exact(self, p: Block, size: int) -> bool:
+        """Whether a node with data finds its minimum by Newton's method."""
+        return self.solves and self.has_data and takes_newton(p, size)
 
     def message(self, ends: Any, owner: Array, s: State) -> Array:
         """(e, 2m + 1) or (e, 3m + 1): duals, a with the sign of its end, so that a neighbour who
@@ -168,7 +180,7 @@ class CoupledPrimalDual(MethodDefaults):
         new = before + self.theta * (2 * dual - y - before)
         z = jnp.where(alive, jnp.where(number != e.seen, new, before), 0)
         changed = (weights != e.rho).any()
-        local = lax.cond(changed, lambda: self.local_problem(p, weights, s.X), lambda: s.local)
+        local = lax.cond(changed, lambda: self.local_problem(p, weights, s), lambda: s.local)
         U = ends.adjoint(weights * ends.half - z, links, s.X)
         X, H, memory = self.local_step(p, s, local, U, random_bits)
         a = ends.apply(X, links.owner)
@@ -181,26 +193,28 @@ class CoupledPrimalDual(MethodDefaults):
                 window, edges.lam, a, weights, e.k, taken, links, ends.grouped, alive
             )
             edges = edges._replace(k=k, window=window)
-        state = State(X, H, taken, local, memory, edges)
+        state = State(X, H, taken, local, memory, edges, s.hessian)
         return state, (self.message(ends, links.owner, state),)
 
     # --- a node's own problem --------------------------------------------------------------------
 
-    def local_problem(self, p: Block, weights: Array, X: Array) -> Local:
-        bend = p.couplings.bend(weights, p.links, X)
-        if not self.in_matrix(p):
+    def local_problem(self, p: Block, weights: Array, s: State) -> Local:
+        bend = p.couplings.bend(weights, p.links, s.X)
+        if not self.in_matrix(p, s.X.shape[1]):
             top, least = (f(bend, axis=1, keepdims=True) for f in (jnp.max, jnp.min))
             return Local(bend, top, least, ())
         if bend.ndim == 2:
             bend = jax.vmap(jnp.diag)(bend)
         spread = jnp.linalg.eigvalsh(bend)
-        solver = quadratic_solver(self.metric(p, bend), p.penalty, X)
+        solver = quadratic_solver(self.metric(p, bend, s), p.penalty, s.X)
         return Local(bend, spread[:, -1:], jnp.maximum(spread[:, :1], 0), solver)
 
-    def metric(self, p: Block, bend: Array) -> Array:
+    def metric(self, p: Block, bend: Array, s: State) -> Array:
         """(v, n, n) of a step: the edges', and that of the costs or 1/eta."""
         if self.solves and not self.has_data:
             own: Array = p.cost.Q
+        elif len(s.hessian):
+            own = s.hessian
         else:
             own = jnp.eye(bend.shape[1], dtype=bend.dtype) / self.eta[:, :, None]
         return bend + own
@@ -209,18 +223,26 @@ class CoupledPrimalDual(MethodDefaults):
         self, p: Block, s: State, local: Local, U: Array, random_bits: Array
     ) -> tuple[Array, Array, Any]:
         """(v, n) models, the penalty's dual, and the memory."""
-        if self.solves and self.has_data:
-            X, calls = local_argmin(
-                p, s.X, self.eta, local.bend, U, self.tol, self.most, local.top, local.least
-            )
-            return X, s.H, Calls(s.memory.calls + calls)
+        size = s.X.shape[1]
+        if self.solves and self.has_data and not len(s.hessian):
+            inner = self.eta, local.top, local.least, self.tol, self.most
+            if self.exact(p, size):
+                X, H, calls = newton_argmin(p, s.X, s.H, local.bend, U, *inner)
+            else:
+                H = s.H
+                X, calls = local_argmin(
+                    p, s.X, self.eta, local.bend, U, self.tol, self.most, local.top, local.least
+                )
+            return X, H, Calls(s.memory.calls + calls)
         memory: Any
-        if self.gradient is None:
+        if len(s.hessian):
+            G, memory = p.full(s.X) + p.ridge(s.X), Calls(s.memory.calls + p.counts)
+        elif self.gradient is None:
             G, memory = p.ridge(s.X), Calls(s.memory.calls + p.counts)
         else:
             G, memory = self.gradient(p, s.X, s.memory, random_bits)
         r = G + product(local.bend, s.X) - U
-        if self.in_matrix(p):
+        if self.in_matrix(p, size):
             X, H = quadratic_prox(p.penalty, local.solver, s.X, r, s.H)
             return X, H, memory
         bound = local.bend if takes_each(p.penalty) else local.top

@@ -14,6 +14,7 @@ from edgewise.methods.metric_prox import (
     newton_step,
     no_solver,
     quadratic,
+    solve,
     splitting,
 )
 from edgewise.problem.stacked_penalties import StackedPenalties, takes_steps
@@ -21,8 +22,9 @@ from edgewise.problem.stacked_penalties import StackedPenalties, takes_steps
 ONE = ClassBlocks(1, False)
 MOST_UNKNOWNS = 100  # beyond which a factorisation a round is too dear: ADMM alone, factored once
 NEWTON, SPLIT, SWEEPS = 8, 50, 60  # steps of either kind in a sweep, and sweeps at most
-CLOSE = 1e-10  # of the way that a node moves, where its step ends
+CLOSE = 1e-12  # of the way that a node moves, where its step ends
 SPLIT_CLOSE = 1e-6  # the same, where ADMM is all there is
+REFINED = 3  # solutions with what the last has left over
 FLAT = 1e-9  # of the smallest eigenvalue to the largest, columns of like size: below it M is flat
 HELD = 1e-7  # part of its diagonal that a flat matrix gets
 
@@ -68,7 +70,9 @@ def quadratic_prox(
     a step once it knows the piece, which it does at once in most rounds. From afar it may go round
     in circles, so that it takes turns with ADMM, which does not, and sees to the pieces.
     """
-    if penalty.smooth or X.shape[1] > MOST_UNKNOWNS:
+    if penalty.smooth:
+        return refined(penalty, solver, X, r), Y
+    if X.shape[1] > MOST_UNKNOWNS:
         most = SPLIT * SWEEPS
         return newton_step(penalty, solver.admm, X, r, Y, SPLIT_CLOSE, most, ONE)[:2]
     M, eye = solver.M, jnp.eye(X.shape[1], dtype=X.dtype)
@@ -127,3 +131,15 @@ def quadratic_prox(
     start = zero, X, Y, everyone
     _, z, Y, _ = lax.while_loop(lambda c: (c[0] < SWEEPS) & c[3].any(), sweep, start)
     return z, Y
+
+
+def refined(penalty: StackedPenalties, solver: QuadraticSolver, X: Array, r: Array) -> Array:
+    """(v, n) without kinks: the linear system, whose inverse is of a matrix with a little more on
+    its diagonal, until that does not matter."""
+    bend = quadratic(penalty, X)
+    r = r + bend * X
+    step = jnp.zeros_like(X)
+    for _ in range(REFINED):
+        made = jnp.einsum("vij,vj->vi", solver.M, step, precision=lax.Precision.HIGHEST)
+        step = step + solve(solver.admm, r - made - bend * step, ONE)
+    return X - step

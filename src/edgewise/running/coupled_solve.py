@@ -26,7 +26,8 @@ from edgewise.running.trajectory import Trajectory
 
 CONVERGED = 1e-6
 CHOSEN = "pdmm"
-RUNAWAY = 1e12
+RUNAWAY = 1e12  # times what a run begins with, and at least one: no run comes back from there
+NAMED = 6  # edges in a message
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,8 @@ def solve_coupled(
             residual = row["residual"]
             bar.update(run.round, residual)
             enough = callback is not None and callback(row) is True
-            lost = not np.isfinite(residual) or residual > RUNAWAY
+            first = rows[0][COLUMNS.index("violation")]
+            lost = not np.isfinite(residual) or row["violation"] > RUNAWAY * max(first, 1)
             met = tol is not None and residual <= tol
             if run.round >= rounds or met or lost or stop.is_set() or enough:
                 break
@@ -186,8 +188,8 @@ def measured(p: Block, X: Any, report: Any, present: Any, t: Any) -> dict[str, A
 def worst_edges(problem: CoupledProblem, report: Any) -> str:
     missed = np.sqrt(np.asarray(report["missed"]))
     d = problem.graph.directed
-    worst = [k for k in np.argsort(-missed)[:6] if missed[k] > 0 and d.owner[k] < d.other[k]]
-    return ", ".join(f"({d.owner[k]}, {d.other[k]})" for k in worst)
+    worst = [k for k in np.argsort(-missed) if missed[k] > 0 and d.owner[k] < d.other[k]]
+    return ", ".join(f"({d.owner[k]}, {d.other[k]})" for k in worst[:NAMED])
 
 
 def said(row: Mapping[str, float], goal: float, lost: bool, edges: str) -> str:
