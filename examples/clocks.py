@@ -49,14 +49,16 @@ def build(graph: ew.Graph, seen: dict) -> tuple[ew.Problem, dict[tuple[int, int]
     """x_i: its offset and drift, then its guess at those of each neighbour."""
     watch = np.column_stack([np.ones_like(TIMES), TIMES])
     order = [graph.neighbours(i).tolist() for i in range(graph.nodes)]
-    shards, rules = [], []
+    costs, rules = [], []
     for i, others in enumerate(order):
-        rows = [
-            np.hstack([watch, np.zeros((len(TIMES), 2 * k)), -watch, np.zeros((len(TIMES), 2 * m))])
-            for k, m in zip(range(len(others)), reversed(range(len(others))), strict=True)
-        ]
-        shards.append((np.vstack(rows), np.concatenate([seen[i, j] for j in others])))
-        free = np.full(2 + 2 * len(others), np.inf)
+        n = 2 + 2 * len(others)
+        Q, q = np.zeros((n, n)), np.zeros(n)
+        for k, j in enumerate(others):
+            row = np.zeros((len(TIMES), n))
+            row[:, :2], row[:, 2 + 2 * k : 4 + 2 * k] = watch, -watch
+            Q, q = Q + row.T @ row, q - row.T @ seen[i, j]
+        costs.append(ew.Quadratic(Q, q))  # |row x - seen|² / 2, but for a constant
+        free = np.full(n, np.inf)
         if i == 0:
             free[:2] = 0  # its clock is the time
         rules.append(ew.Box(-free, free))
@@ -67,7 +69,7 @@ def build(graph: ew.Graph, seen: dict) -> tuple[ew.Problem, dict[tuple[int, int]
         A[[0, 1], [at, at + 1]], B[[0, 1], [0, 1]] = 1, -1  # i's guess at j is j's own
         A[[2, 3], [0, 1]], B[[2, 3], [back, back + 1]] = 1, -1  # and the other way round
         between[i, j] = ew.Coupling(A, B)
-    return ew.Problem(shards, ew.Squared(), penalty=rules, weights="sample"), between
+    return ew.Problem(cost=costs, penalty=rules), between
 
 
 def least_squares(graph: ew.Graph, seen: dict) -> np.ndarray:
