@@ -6,8 +6,8 @@ and not its square: differences become exactly zero, and regions fall into clust
 each. The larger the weight, the fewer the clusters. Sales set aside choose the weight: the largest
 whose error is within 3 % of the least.
 
-Without --data the houses are made up, from three districts; with --data they are California's, from
-a file in LIBSVM's format (`cadata`), in regions of near-by blocks.
+Without --data the houses are made up, from three districts. With --data they are California's, in
+regions of near-by blocks: a file in LIBSVM's format, `cadata`, that does not come with Edgewise.
 
     python examples/house_prices.py --plot house_prices.png
 """
@@ -110,7 +110,7 @@ def by_cvxpy(part: Part, graph: ew.Graph, weight: float) -> float:
         rest += y @ y - (Q.T @ y) @ (Q.T @ y)
     apart = cp.sum(cp.norm(models[graph.edges[:, 0]] - models[graph.edges[:, 1]], axis=1))
     problem = cp.Problem(cp.Minimize(graph.nodes / total / 2 * (loss + rest) + weight * apart))
-    precise = {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}
+    precise = {"tol_gap_abs": 1e-9, "tol_gap_rel": 1e-9, "tol_feas": 1e-9}
     problem.solve(solver=cp.CLARABEL, **precise)
     return float(problem.value)
 
@@ -204,7 +204,7 @@ def draw(houses: Houses, graph: ew.Graph, found: dict, path: dict, best: float, 
     right.axvline(best, color="0.7", linestyle=":", zorder=0)
     right.set(xscale="log", xlabel="weight", ylabel="error on houses held out")
     highest = max(found["one for all"]["held out"], *(path[w]["held out"] for w in weights))
-    right.set_ylim(top=min(right.get_ylim()[1], 1.1 * highest))
+    right.set_ylim(0, 1.1 * highest)
     right.set_title("numbers: how many clusters", fontsize=9)
     right.legend(fontsize="small")
     figure.savefig(file, dpi=100)

@@ -1,10 +1,13 @@
-"""Which power station makes how much, where no line may carry more than it can.
+"""Economic dispatch, and what limits on lines do to it: which power station makes how much.
 
 Every bus of the IEEE 14- or 30-bus network is a node. It knows its own generators, its own load,
 its voltage angle and the flows on its own lines. What comes in must go out: that is its own
 constraint. Two rows couple the ends of a line: its flow follows from the two angles (the DC model),
 and what leaves one end arrives at the other. Nobody sees the whole network, yet the buses find the
-cheapest dispatch, and the multipliers of the lines tell each bus its price of power.
+cheapest outputs, and the multipliers of the lines tell each bus its price of power.
+
+Where lines carry anything, this is economic dispatch: one price for all. Where they do not, it is DC
+optimal power flow: power is cheap before a full line and dear behind it.
 
     python examples/power_flow.py --buses 30 --drop 0.2 --plot power_flow.png
 """
@@ -24,6 +27,7 @@ ANGLE = 0.1  # rad: the unit of angles, so that all unknowns are of order one
 # Case 14 has no limits, and those of case 30 do not bind in the DC model: these, in MW, are ours.
 OURS14 = {(1, 2): 120.0, (1, 5): 65.0, (2, 3): 60.0, (5, 6): 35.0}  # others: 50
 OURS30 = {(15, 23): 8.0, (21, 22): 18.0, (25, 27): 10.0}  # others: as in the data
+DISPATCH, LIMITED = "economic dispatch", "with limits on lines"
 
 
 def limited(case: PowerCase) -> PowerCase:
@@ -156,6 +160,18 @@ def centralised(case: PowerCase) -> dict[str, Any]:
     }
 
 
+def one_price(case: PowerCase) -> tuple[float, np.ndarray]:
+    """Economic dispatch as in textbooks: the price at which all that is made is all that is used,
+    by bisection, and each output. No network is in it."""
+    most, curve, slope = np.array([g[1:] for g in case.generators]).T
+    low, high = slope.min(), (slope + 2 * curve * most).max()
+    for _ in range(100):
+        price = (low + high) / 2
+        output = np.clip((price - slope) / (2 * curve), 0, most)
+        low, high = (price, high) if output.sum() < sum(case.load.values()) else (low, price)
+    return price, output
+
+
 def main(arguments: Sequence[str] | None = None) -> dict[str, dict[str, Any]]:
     parser = argparse.ArgumentParser(description="DC optimal power flow, bus by bus.")
     parser.add_argument("--buses", type=int, choices=(14, 30), default=14)
@@ -166,7 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, dict[str, Any]]:
 
     table = Table("", "rounds", "MB sent", "$/h", "CVXPY's", "output off by", "flows", "prices")
     found = {}
-    for name, kind in {"no limits": unlimited(case), "with limits": limited(case)}.items():
+    for name, kind in {DISPATCH: unlimited(case), LIMITED: limited(case)}.items():
         network = Network(kind)
         between = network.between()
         faults = {"faults": ew.Faults(drop=options.drop)} if options.drop else {}
@@ -188,17 +204,27 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, dict[str, Any]]:
         found[name]["full"] = BASE * network.most - abs(got["flow"]) < 1e-3
         found[name]["network"] = network
     Console(width=110).print(table)
-    last = found["with limits"]
+    price, output = one_price(case)
+    first, last = found[DISPATCH], found[LIMITED]
+    first["textbook"] = float(abs(first["output"] - output).max())
+    print(
+        f"economic dispatch: {price:.2f} $/MWh at every bus; outputs are off by "
+        f"{first['textbook']:.0e} MW from the price found by bisection"
+    )
     full = [f"{i}-{j}" for (i, j, *_), f in zip(case.lines, last["full"], strict=True) if f]
     low, high = last["prices"].min(), last["prices"].max()
-    print(f"full lines: {', '.join(full)}; prices from {low:.2f} to {high:.2f} $/MWh")
+    print(f"with limits: {', '.join(full)} are full; {low:.2f} to {high:.2f} $/MWh")
+    for (bus, *_), before, after in zip(
+        case.generators, first["output"], last["output"], strict=True
+    ):
+        print(f"  bus {bus:2d} makes {before:6.1f} MW, with limits {after:6.1f} MW")
     if options.plot:
-        draw(last, options.plot)
+        draw(first, last, options.plot)
         print(f"plot: {options.plot}")
     return found
 
 
-def draw(found: dict[str, Any], path: str) -> None:
+def draw(first: dict[str, Any], found: dict[str, Any], path: str) -> None:
     import matplotlib.pyplot as plt
     import networkx as nx
 
@@ -206,20 +232,22 @@ def draw(found: dict[str, Any], path: str) -> None:
     case = network.case
     graph = network.graph.to_networkx()
     place = nx.kamada_kawai_layout(graph, weight=None)
-    figure, ax = plt.subplots(figsize=(8, 5.5), layout="constrained")
+    figure, (ax, outputs) = plt.subplots(
+        1, 2, figsize=(10.5, 4.8), width_ratios=(3, 1), layout="constrained"
+    )
     flow = abs(found["flow"])
     for full, colour, label in ((False, "0.6", "line"), (True, "C3", "line that is full")):
         chosen = [e for e, f in zip(network.lines, found["full"], strict=True) if f == full]
         widths = 0.7 + 5 * flow[found["full"] == full] / flow.max()
         nx.draw_networkx_edges(graph, place, chosen, width=widths, edge_color=colour, ax=ax)
-        ax.plot([], [], color=colour, linewidth=3, label=f"{label} (width: flow)")
+        ax.plot([], [], color=colour, linewidth=3, label=label)
     made = {i for i, numbers in enumerate(network.made) if numbers}
     for shape, label in (("s", "bus with a generator"), ("o", "bus")):
         some = [i for i in graph if (i in made) == (shape == "s")]
         shown = ax.scatter(
             *np.array([place[i] for i in some]).T,
             c=found["prices"][some],
-            s=420,
+            s=300,
             marker=shape,
             cmap="viridis",
             vmin=found["prices"].min(),
@@ -232,11 +260,18 @@ def draw(found: dict[str, Any], path: str) -> None:
     middle = (found["prices"].min() + found["prices"].max()) / 2
     for i in graph:
         colour = "white" if found["prices"][i] < middle else "black"
-        ax.annotate(f"{i + 1}", place[i], ha="center", va="center", color=colour, zorder=4)
+        ax.annotate(f"{i + 1}", place[i], ha="center", va="center", color=colour, zorder=4, size=9)
     figure.colorbar(shown, ax=ax, label="price at the bus, $/MWh")
     ax.set_axis_off()
-    ax.set_title(f"{case.buses} buses, {found['cost']:.0f} $/h")
-    figure.legend(loc="outside lower center", ncols=4, fontsize="small", markerscale=0.5)
+    ax.set_title(f"with limits on lines: {found['cost']:.2f} $/h", fontsize="medium")
+    rows = np.arange(len(case.generators))
+    for shift, one, colour, name in ((-0.2, first, "C0", DISPATCH), (0.2, found, "C1", LIMITED)):
+        outputs.barh(rows + shift, one["output"], 0.4, color=colour, label=name)
+    outputs.set_yticks(rows, [f"bus {bus}" for bus, *_ in case.generators])
+    outputs.invert_yaxis()
+    outputs.set_xlabel("output, MW")
+    outputs.set_title(f"economic dispatch: {first['cost']:.2f} $/h", fontsize="medium")
+    figure.legend(loc="outside lower center", ncols=6, fontsize="small", markerscale=0.5)
     figure.savefig(path, dpi=100)
 
 

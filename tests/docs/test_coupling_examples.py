@@ -42,13 +42,14 @@ def test_power_flow(buses, drop, drawn, tmp_path):
     module = example("power_flow")
     options = ["--buses", str(buses), "--drop", str(drop), "--plot", str(tmp_path / "a.png")]
     found = module.main(options)
-    assert_allclose(found["no limits"]["cost"], PYPOWER[buses], rtol=1e-6)
-    assert np.ptp(found["no limits"]["prices"]) < 1e-3
+    assert_allclose(found[module.DISPATCH]["cost"], PYPOWER[buses], rtol=1e-6)
+    assert np.ptp(found[module.DISPATCH]["prices"]) < 1e-3
+    assert found[module.DISPATCH]["textbook"] < 1e-3
     for one in found.values():
         assert_allclose(one["cost"], one["exact"]["cost"], rtol=1e-6)
         assert max(one["off"].values()) < 1e-3  # MW of hundreds, $/MWh of tens
-    last = found["with limits"]
-    assert last["cost"] > found["no limits"]["cost"] + 0.5
+    last = found[module.LIMITED]
+    assert last["cost"] > found[module.DISPATCH]["cost"] + 0.5
     lines_ = np.array(last["network"].case.lines)[:, :2].astype(int)
     assert {tuple(line) for line in lines_[last["full"]].tolist()} == FULL[buses]
     assert np.ptp(last["prices"]) > 1
@@ -58,6 +59,8 @@ def test_power_flow(buses, drop, drawn, tmp_path):
     prices = np.concatenate([c.get_array() for c in shown])
     assert_allclose(np.sort(prices), np.sort(last["prices"]))
     assert {text.get_text() for text in ax.texts} == {str(i + 1) for i in range(buses)}
+    for name, widths in zip(found, drawn["a.png"].axes[1].containers, strict=True):
+        assert_allclose([bar.get_width() for bar in widths], found[name]["output"])
 
 
 def test_transport(drawn, tmp_path):
