@@ -6,8 +6,8 @@ constraint. Two rows couple the ends of a line: its flow follows from the two an
 and what leaves one end arrives at the other. Nobody sees the whole network, yet the buses find the
 cheapest outputs, and the multipliers of the lines tell each bus its price of power.
 
-Where lines carry anything, this is economic dispatch: one price for all. Where they do not, it is DC
-optimal power flow: power is cheap before a full line and dear behind it.
+Where lines carry any flow, this is economic dispatch, with one price for all. Where lines have
+limits it is DC optimal power flow, and prices differ from bus to bus.
 
     python examples/power_flow.py --buses 30 --drop 0.2 --plot power_flow.png
 """
