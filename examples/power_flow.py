@@ -263,7 +263,7 @@ def draw(first: dict[str, Any], found: dict[str, Any], path: str) -> None:
         ax.annotate(f"{i + 1}", place[i], ha="center", va="center", color=colour, zorder=4, size=9)
     figure.colorbar(shown, ax=ax, label="price at the bus, $/MWh")
     ax.set_axis_off()
-    ax.set_title(f"with limits on lines: {found['cost']:.2f} $/h", fontsize="medium")
+    ax.set_title(f"with limits on lines: {found['cost']:.2f} $/h (width: flow)", fontsize="medium")
     rows = np.arange(len(case.generators))
     for shift, one, colour, name in ((-0.2, first, "C0", DISPATCH), (0.2, found, "C1", LIMITED)):
         outputs.barh(rows + shift, one["output"], 0.4, color=colour, label=name)
