@@ -173,7 +173,9 @@ class CoupledPrimalDual(MethodDefaults):
         lam_j, a_j, number = heard[:, :m], -ends.sign * heard[:, m : 2 * m], heard[:, -1:]
         weights = links.rho[:, None] + jnp.zeros_like(e.a)
         if self.matches:
-            weights = jnp.where(alive, jnp.sqrt(e.k * heard[:, 2 * m : 3 * m]), 0)
+            # where there was no neighbour at the start, or there was no node, k is zero
+            own, theirs = (jnp.where(k > 0, k, weights) for k in (e.k, heard[:, 2 * m : 3 * m]))
+            weights = jnp.where(alive, jnp.sqrt(own * theirs), 0)
         y, y_j = e.lam + weights * e.a, lam_j + weights * a_j
         before = e.lam - weights * e.a
         dual = ends.nearest_dual(0.5 * (y + y_j), weights)
