@@ -1,12 +1,16 @@
 """Couplings against CVXPY's optimum, by default and under loss; refusals."""
 
 import coupled_cases as cases
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from coupled_cases import case
 
 import edgewise as ew
+from edgewise.engines.wires import links_of
 from edgewise.errors import EdgewiseError
+from edgewise.methods.edge_matching import Window, matched
 
 
 def solve(made, method="auto", **options):
@@ -120,3 +124,18 @@ def test_dense_couplings_of_nodes_with_data_stay_where_they_arrive():
     result = ew.solve(problem, graph, between=ties, rounds=2000, record_every=500)
     assert result.converged, result.message
     assert result.violation < 1e-8
+
+
+def test_rows_whose_length_counts_keep_one_weight_when_some_are_still():
+    """Else the answer is another: a dual within a ball then does not point along the difference."""
+    with jax.enable_x64(True):
+        moved = jnp.array([[1e-3, 0.0, 2e-3]])
+        window = Window(jnp.zeros((1, 3)), jnp.zeros((1, 3)), moved**2, moved**2 / 4)
+        # beside a dual so large, what the others' changes lend the second row is nothing
+        lam, a = moved + jnp.array([[0.0, 1e12, 0.0]]), moved / 2
+        window = window._replace(lam=window.lam + jnp.array([[0.0, 1e12, 0.0]]))
+        links = links_of(np.zeros(1, np.int64), np.arange(1), 1, {"rho": np.ones(1)}, np.float64)
+        ones, yes = jnp.ones((1, 3)), jnp.ones((1, 3), bool)
+        k, _ = matched(window, lam, a, ones, ones, jnp.array([[10.0]]), links, yes, yes[:, :1])
+        assert np.ptp(k) == 0
+        assert np.abs(k - 1).min() > 0.1

@@ -78,6 +78,9 @@ def matched(
 
     rise, run = pooled(rise), pooled(run)
     still = rise + run <= NOTHING * (1 + lam**2 / safe + safe * a**2)
+    # rows whose length counts are still together or not at all: with weights of their own they
+    # would settle where the dual does not point along the difference
+    still = jnp.where(grouped, (still | ~grouped).all(1, keepdims=True), still)
     ratio = jnp.sqrt(rise / jnp.where(run > 0, run, 1))
     factor = jnp.clip(jnp.where(run > 0, ratio, MOST), 1 / MOST, MOST)
     found = jnp.where(still | (rho <= 0), k, rho * factor)
