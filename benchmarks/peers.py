@@ -46,8 +46,15 @@ from edgewise.peers.node.supported_methods import method_of
 from edgewise.peers.operations import mesh
 from edgewise.peers.transport.connections import Connections
 from edgewise.peers.transport.edge_facts import EdgeFacts
-from edgewise.peers.transport.frames import HEADER, MessageFormat, max_frame_bytes
-from edgewise.peers.transport.links import ByteStream
+from edgewise.peers.transport.frames import (
+    HEADER,
+    VECTORS,
+    Frame,
+    MessageFormat,
+    encode,
+    max_frame_bytes,
+)
+from edgewise.peers.transport.heartbeat import Stream
 
 PEERS, SAMPLES = 8, 100
 GRAPH = ew.Graph.from_edges([(i, (i + hop) % PEERS) for i in range(PEERS) for hop in (1, 2)])
@@ -84,13 +91,10 @@ class Wire:
     """The place of a `Link` in `Connections`: hands out the stream as it is."""
 
     def __init__(self, other: int) -> None:
-        self.other, self.streams = other, 0
+        self.other, self.streams, self.gone = other, 0, False
         self.opened, self.done = asyncio.Event(), asyncio.Event()
 
-    async def run(self, stream: ByteStream, _: Any) -> None:
-        await stream.write(b"")  # a stream comes about with its first message
-        if await stream.read() is stream.eof:
-            raise ConnectionError("nobody is there yet")
+    async def run(self, stream: Stream, _: Any) -> None:
         self.read, self.write = stream.read, stream.write
         self.streams += 1
         self.opened.set()
@@ -111,7 +115,11 @@ class Steps:
     def __call__(self, round: int, came: list[bytes]) -> list[bytes]:
         numbers = [np.frombuffer(frame, np.float64, offset=HEADER.size)[None] for frame in came]
         self.carry, sent = self.local.step(self.carry, round, self.local.gathered(numbers))
-        return [bytes(HEADER.size) + self.local.outgoing(sent, k).tobytes() for k in self.places]
+        return [a_frame(self.local.outgoing(sent, place)) for place in self.places]
+
+
+def a_frame(vectors: np.ndarray) -> bytes:
+    return encode(Frame(VECTORS, payload=vectors), WIRE)
 
 
 async def bare(
@@ -120,7 +128,7 @@ async def bare(
     format = MessageFormat(1, n, WIRE)
     wires = {neighbour.id: Wire(neighbour.id) for neighbour in config.neighbours}
     connections: Any = Connections(config, wires, max_frame_bytes(format), None)
-    frames, clock = [bytes(HEADER.size + format.whole_bytes)] * len(wires), Clock(rounds)
+    frames, clock = [a_frame(np.zeros((1, n)))] * len(wires), Clock(rounds)
     await connections.open()
     for wire in wires.values():
         await wire.opened.wait()
@@ -149,7 +157,7 @@ async def peers(config: PeerConfig, n: int, rounds: int) -> Lap:
 async def all_laps(
     configs: dict[int, PeerConfig], repeats: int, together: Callable[[], Any], said: "Queue[Any]"
 ) -> None:
-    """All sizes in turn, in one event loop: gRPC goes on talking to those that are closed."""
+    """All sizes in turn, in one event loop."""
     for n, config in configs.items():
         for repeat in range(repeats):
             await asyncio.to_thread(together)

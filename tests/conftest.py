@@ -27,7 +27,13 @@ from edgewise.backend import programs
 C = ctypes.CDLL(None)
 MOST_MEMORY = 700 * 2**20  # bytes of a worker before it forgets what it has compiled
 MOST_MAPS = 20_000  # each program has memory maps; a process may have 65,530, then XLA crashes
-SLOW_FILES = ("peers/processes", "engines/test_mpi", "docs/test_examples", "experiments/")
+SLOW_FILES = (
+    "peers/processes",
+    "engines/test_mpi",
+    "docs/test_examples",
+    "docs/test_notebooks",
+    "experiments/",
+)
 GROWTH = 1.4  # since it last forgot: that takes seconds, and not all comes back
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # pytest-xdist's workers ignore Ctrl-C

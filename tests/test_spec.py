@@ -1,12 +1,16 @@
 """Losses, penalties, graphs, methods and faults are what their text says."""
 
+import re
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from sklearn.base import is_classifier
 
 import edgewise as ew
 from edgewise import spec
-from edgewise.errors import MethodError, ProblemError, UnknownName
+from edgewise.errors import InputError, MethodError, ProblemError, UnknownName
+from edgewise.sklearn import DecentralizedModel
 
 
 @pytest.mark.parametrize(
@@ -23,6 +27,9 @@ from edgewise.errors import MethodError, ProblemError, UnknownName
         ("l1-ball:3", ew.L1Ball(3)),
         ("l2-ball:3", ew.L2Ball(3)),
         ("half-space:1,2,-3,4", ew.HalfSpace([1, 2, -3], 4)),
+        ("l1:0.1 + box:-1,1", ew.L1(0.1) + ew.Box(-1, 1)),
+        ("l1:1e+1+box:-1,+inf+non-negative", ew.L1(10) + ew.Box(-1, np.inf) + ew.NonNegative()),
+        ("box:0,1 & half-space:1,1,1", ew.Box(0, 1) & ew.HalfSpace([1, 1], 1)),
     ],
 )
 def test_penalties(text, expected):
@@ -38,6 +45,66 @@ def test_penalties_for_some_nodes():
     for wrong in (["5=l1:1"], ["a=l1:1"], ["3-2=l1:1"], ["l1:1", "l1:2"], ["l1"], ["box:1,b"]):
         with pytest.raises(ProblemError):
             spec.penalty(wrong, 5)
+
+
+SHARDS = [(np.eye(3), np.array([1.0, -1, 1])), (np.eye(3), np.array([-1.0, 1, 1]))]
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("l1:0.1", ew.L1(0.1)),
+        ("l1:0.1 + box:-1,1", ew.L1(0.1) + ew.Box(-1, 1)),
+        (["l1:0.1", "box:0,1"], [ew.L1(0.1), ew.Box(0, 1)]),
+        (["l1:0.1", ew.Box(0, 1)], [ew.L1(0.1), ew.Box(0, 1)]),
+        ([None, "simplex"], [ew.NoPenalty(), ew.Simplex()]),
+        ("1=l1:0.1", [ew.NoPenalty(), ew.L1(0.1)]),
+        (["l1:0.1", "1=box:0,1"], [ew.L1(0.1), ew.Box(0, 1)]),
+    ],
+)
+def test_problems_take_the_texts_of_the_command_line(given, meant):
+    problem = ew.Problem(SHARDS, "huber:0.5", given)
+    assert repr(problem.penalty) == repr(meant)
+    assert repr(problem.loss) == repr(ew.Huber(0.5))
+
+
+@pytest.mark.parametrize(
+    ("loss", "penalty", "message"),
+    [
+        ("logistic", "l1", "penalty 'l1' cannot be read: give l1:LAM"),
+        ("logistic", "l1:0.1 + bix:0,1", "unknown penalty 'bix': did you mean 'box'"),
+        ("logistic", "l1:0.1 +", "cannot be read"),
+        ("logistic", ["l1:0.1"], "1 penalties for 2 nodes"),
+        ("logistic", "5=l1:0.1", "'5' are no nodes"),
+        ("logistc", None, "unknown loss 'logistc': did you mean 'logistic'"),
+    ],
+)
+def test_texts_that_mean_nothing_are_refused_as_the_command_line_does(loss, penalty, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        ew.Problem(SHARDS, loss, penalty)
+
+
+def test_graphs_from_texts():
+    problem = ew.Problem(SHARDS, "squared", "l1:0.1")
+    one, two = (ew.solve(problem, g, rounds=5).X for g in ("ring", ew.Graph.ring(2)))
+    assert_array_equal(one, two)
+    with pytest.raises(UnknownName, match="did you mean 'ring'"):
+        ew.solve(problem, "rin", rounds=5)
+
+
+def test_estimators_take_texts_too():
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    y = np.where(X[:, 0] > 0, "yes", "no")
+    options = {"n_nodes": 3, "graph": "ring", "max_iter": 50, "tol": 1e-3}
+    texts = DecentralizedModel("logistic", "l1:0.01 + box:-2,2", **options).fit(X, y)
+    objects = DecentralizedModel(ew.Logistic(), ew.L1(0.01) + ew.Box(-2, 2), **options).fit(X, y)
+    assert_array_equal(texts.coef_, objects.coef_)
+    assert is_classifier(texts)
+    assert abs(texts.coef_).max() <= 2
+    assert texts.predict_proba(X).shape == (30, 2)
+    assert texts.get_params()["penalty"] == "l1:0.01 + box:-2,2"
+    with pytest.raises(ProblemError, match="give l1:LAM"):
+        DecentralizedModel("logistic", "l1").fit(X, y)
 
 
 def test_losses():

@@ -18,8 +18,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 DIST = ROOT / "dist"
-# what a wheel lacks when package-data forgets it, and no test of a source tree notices
-NEEDED = ("__init__.pyi", "py.typed", "plotting/page/page.html")
 IMPORTS = """
 import edgewise
 for name in set(edgewise.__all__) - {"Peer"}:  # Peer needs the extra `peers`
@@ -88,9 +86,11 @@ def build(version: str) -> tuple[Path, Path]:
 
 
 def holds_all(archive: Path, wheel: Path) -> None:
-    """Every file of the package, and nothing beside it."""
+    """Every file of the package, and nothing beside it. What is no Python, a wheel lacks as soon as
+    package-data forgets it, and no test of a source tree notices."""
     package = ROOT / "src" / "edgewise"
-    own = {p.relative_to(package).as_posix() for p in package.rglob("*.py")} | {*NEEDED}
+    files = (p for p in package.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
+    own = {p.relative_to(package).as_posix() for p in files}
     held = set(zipfile.ZipFile(wheel).namelist())
     lacking = sorted(name for name in own if f"edgewise/{name}" not in held)
     beside = sorted(n for n in held if not re.match(r"edgewise(-[^/]+\.dist-info)?/", n))

@@ -9,12 +9,15 @@ lists of arguments become tables, and so do the comments beside fields.
 import ast
 import html
 import re
+import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
 import griffe
 from latex2mathml.converter import convert
+from latex2mathml.symbols_parser import convert_symbol
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
@@ -23,6 +26,8 @@ FORMULA = re.compile(
     r'<(?P<tag>span|div) class="arithmatex">\\[(\[](?P<tex>.*?)\\[)\]]</(?P=tag)>', re.DOTALL
 )
 BESIDE = ("CONTRIBUTING", "CHANGELOG", "SECURITY", "CODE_OF_CONDUCT")  # the README
+MATHML = "{http://www.w3.org/1998/Math/MathML}"
+BELOW = ("min", "max", "arg\u2009min")  # what has its variable below it, in a line of its own
 ENTRY = re.compile(r"(?P<name>\S+(?:, \S+)*) {2,}(?P<said>\S.*)")
 
 
@@ -57,11 +62,46 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    def mathml(found: re.Match[str]) -> str:
-        kind = "block" if found["tag"] == "div" else "inline"
-        return convert(html.unescape(found["tex"]).strip(), display=kind)
+    def shown(found: re.Match[str]) -> str:
+        tex = html.unescape(found["tex"]).strip()
+        display = "block" if found["tag"] == "div" else "inline"
+        formula = mathml(tex, display)
+        if "\\" in formula:
+            raise PluginError(f"{page.file.src_path}: a browser would show TeX in {tex}")
+        return f'<div class="formula">{formula}</div>' if display == "block" else formula
 
-    return FORMULA.sub(mathml, content)
+    return FORMULA.sub(shown, content)
+
+
+def mathml(tex: str, display: str) -> str:
+    """Of latex2mathml, with what it leaves as TeX or sets apart put right."""
+    tex = tex.replace(r"\arg\min", r"\argmin")  # it knows the latter, and GitHub the former
+    ET.register_namespace("", MATHML[1:-1])
+    tree = ET.fromstring(convert(tex, display=display))
+    for part in tree.iter():
+        if (part.text or "").startswith("\\"):  # as in \big\langle
+            code = convert_symbol(part.text)
+            part.text = chr(int(code, 16)) if code else part.text
+        if display == "block" and part.tag == f"{MATHML}msub" and (part[0].text or "") in BELOW:
+            part.tag = f"{MATHML}munder"
+        if part.tag == f"{MATHML}mo" and part.text in ("|", "\u2016"):  # a norm, not "or"
+            part.attrib |= {"lspace": "0", "rspace": "0"}
+        upright(part)
+    return ET.tostring(tree, encoding="unicode")
+
+
+def upright(row: ET.Element) -> None:
+    """Neighbouring upright letters are one word, or each has space around it."""
+    word = None
+    for part in list(row):
+        if part.tag == f"{MATHML}mi" and part.attrib == {"mathvariant": "normal"}:
+            if word is not None:
+                word.text = (word.text or "") + (part.text or "")
+                row.remove(part)
+                continue
+            word = part
+        else:
+            word = None
 
 
 class House(griffe.Extension):

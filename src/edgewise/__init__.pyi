@@ -1,8 +1,9 @@
 # What `import edgewise` offers, and where it comes from: read by type checkers, and by lazy_loader,
 # which imports a name's module when it is first asked for.
 from . import data, errors
+from .centralised.coupled_reference import CoupledReference
 from .centralised.reference import Reference, reference
-from .data import Shards, Stream, split
+from .data import Shards, Standardization, Stream, split
 from .engines.faults import Faults
 from .engines.mpi import MPI
 from .gradients import (
@@ -50,11 +51,15 @@ from .problem.penalties import (
     Simplex,
     SquaredL2,
 )
+from .problem.penalty_sum import PenaltySum
 from .problem.prices import NetworkHuber, NetworkLasso, NetworkRidge
 from .problem.problem import Problem
-from .running.coupled_solve import CoupledResult
+from .running.coupled_run import CoupledResult
+from .running.fitted_model import FittedModel, load_model
+from .running.network_sum import NetworkSum, sum_over
 from .running.result import Result
 from .running.solve import solve
+from .running.standardize import standardize
 from .running.tensorboard import TensorBoard
 from .running.trace import Trace
 from .study.compare import Comparison, compare
@@ -83,6 +88,7 @@ __all__ = [
     "Box",
     "Budget",
     "Comparison",
+    "CoupledReference",
     "CoupledResult",
     "Coupling",
     "CustomLoss",
@@ -90,6 +96,7 @@ __all__ = [
     "ExactCoordinates",
     "Faults",
     "FiniteDifference",
+    "FittedModel",
     "Full",
     "GradientTracking",
     "Graph",
@@ -105,10 +112,12 @@ __all__ = [
     "NetworkHuber",
     "NetworkLasso",
     "NetworkRidge",
+    "NetworkSum",
     "NewtonPD",
     "NoPenalty",
     "NonNegative",
     "Peer",
+    "PenaltySum",
     "PlainSVRG",
     "PrimalDual",
     "Problem",
@@ -121,6 +130,7 @@ __all__ = [
     "SmoothedHinge",
     "Squared",
     "SquaredL2",
+    "Standardization",
     "Stream",
     "TensorBoard",
     "Trace",
@@ -129,8 +139,11 @@ __all__ = [
     "data",
     "errors",
     "list_methods",
+    "load_model",
     "reference",
     "solve",
     "split",
+    "standardize",
+    "sum_over",
     "tune",
 ]

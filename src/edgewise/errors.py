@@ -12,7 +12,7 @@
 
 Each message says what is wrong and what to do about it. A run that diverges is not an error: it
 returns what there is, with a DivergenceWarning; so does a centralised answer that missed its
-tolerance, with a ReferenceWarning.
+tolerance, with a ReferenceWarning, and a sum over the network, with an AccuracyWarning.
 """
 
 from collections.abc import Iterable
@@ -77,6 +77,10 @@ class DivergenceWarning(UserWarning):
 
 class ReferenceWarning(UserWarning):
     """The centralised answer is short of its tolerance; the message says by how much."""
+
+
+class AccuracyWarning(UserWarning):
+    """A sum over the network is short of the accuracy asked for; the message says by how much."""
 
 
 class FaultWarning(UserWarning):

@@ -12,6 +12,22 @@ from typing import IO, Any
 from edgewise.errors import InputError
 
 
+def make_folder(folder: Path, otherwise: str, exist_ok: bool = False) -> None:
+    """A folder that can be written into; raises InputError where it cannot be, saying `otherwise`,
+    and FileExistsError where it is there and should not."""
+    try:
+        folder.mkdir(parents=True, exist_ok=exist_ok)
+        trial = folder / f".{secrets.token_hex(8)}"
+        trial.touch()
+        trial.unlink()
+    except FileExistsError:
+        raise
+    except OSError as problem:
+        raise InputError(
+            f"{folder} cannot be written to ({problem.strerror}): {otherwise}"
+        ) from None
+
+
 @contextmanager
 def replacing(
     path: Path, *, secret: bool = False, durable: bool = True, alone: bool = True
@@ -82,6 +98,8 @@ def write_toml(path: Path, values: Mapping[str, Any]) -> None:
 def toml(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(toml, value)) + "]"
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {toml(each)}" for key, each in value.items()) + " }"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):  # JSON's escapes are TOML's, but for this one

@@ -1,6 +1,7 @@
 """The command line does what the API does, says so in one paragraph or one object, and keeps it."""
 
 import inspect
+import io
 import json
 import re
 import shlex
@@ -8,20 +9,22 @@ import signal
 import subprocess
 import sys
 import tomllib
-from dataclasses import fields
+from dataclasses import fields, replace
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from command_line import call, said
 from numpy.testing import assert_allclose, assert_array_equal
 from paths import ROOT
+from rich.console import Console
 from sklearn.preprocessing import normalize, scale
 from typer.testing import CliRunner
 
 import edgewise as ew
-from edgewise import fileio, spec
+from edgewise import spec
 from edgewise.cli.app import app
 from edgewise.cli.inputs import make_faults, make_graph, preprocess
 from edgewise.cli.options import (
@@ -34,9 +37,12 @@ from edgewise.cli.options import (
     SplitOptions,
     TuneOptions,
 )
+from edgewise.cli.report import number_text, summarise, table_of
 from edgewise.cli.tune import best
 from edgewise.errors import GraphError, InputError, UnknownName
 from edgewise.running import run_folders as runs
+from edgewise.running.fitted_model import FittedModel
+from edgewise.running.model_form import ModelForm
 from edgewise.running.run import Run
 
 V, N, P = 4, 48, 3
@@ -55,17 +61,6 @@ def place(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     np.savez("data.npz", X=X, y=Y)
     return tmp_path
-
-
-def call(*words, code=0, **more):
-    done = CliRunner().invoke(app, [str(w) for w in words], prog_name="edgewise", **more)
-    assert done.exit_code == code, (done.exit_code, done.output, done.exception)
-    return done
-
-
-def said(*words, code=0):
-    """The object that was printed, which is all that was printed."""
-    return json.loads(call(*words, "--json", code=code).stdout)
 
 
 def problem(penalty=None, **more):
@@ -106,7 +101,7 @@ def test_solve_is_the_api_and_its_folder_has_all_of_it():
     assert "reached tol" in Path("run/log.txt").read_text()
     assert Path("run/plot.png").read_bytes().startswith(b"\x89PNG")
 
-    model = runs.load_model("run")  # takes raw data
+    model = ew.load_model("run")  # takes raw data
     margin = normalize(scale(X)) @ result.x[:-1] + result.x[-1]
     assert_array_equal(model.predict(X), np.where(margin > 0, "well", "sick"))
     assert_allclose(model.predict_proba(X)[:, 1], 1 / (1 + np.exp(-margin)), rtol=1e-12)
@@ -154,7 +149,7 @@ def test_a_run_that_was_cut_short_goes_on_to_the_identical_result():
 
     before = Path("cut/run.toml").read_text()
     wrong = call("solve", "--resume", "cut", "--seed", 5, code=2)
-    assert "written by another run" in wrong.stderr
+    assert "written by another run, which had other data or split, seed: give" in wrong.stderr
     assert Path("cut/run.toml").read_text() == before
 
 
@@ -189,7 +184,8 @@ def test_shards_give_what_their_data_give():
     assert said("solve", "--shards", "shards", *words, code=1)["residual"] == whole
     assert said("solve", "shards", *words, code=1)["residual"] == whole
     call("solve", "shards", *words[:-1], "--out", "run", code=1)
-    assert len(runs.load_model("run")) == 2  # the scaling of the split is part of the model
+    model, x = ew.load_model("run"), runs.load_arrays("run")["x"]  # it takes raw data
+    assert_allclose(model.decision_function(X), scale(X) @ x, rtol=1e-10)
     assert "leave --scale" in call("solve", "shards", "--scale", *words, code=2).stderr
 
     path = Path("shards/node-2.npz")
@@ -308,8 +304,8 @@ def test_usage_errors_are_of_the_same_code():
 
 def test_debug_shows_where_and_faults_of_ours_have_their_own_code(monkeypatch):
     assert "Traceback" in call("solve", "brest_cancer", "--debug", code=2).stderr
-    monkeypatch.setattr("edgewise.cli.solve.make_inputs", lambda o: 1 / 0)
-    done = call("solve", code=3)
+    monkeypatch.setattr("edgewise.cli.solve.make_inputs", lambda *_: 1 / 0)
+    done = call("solve", code=70)
     assert "fault of Edgewise" in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -328,7 +324,7 @@ def test_interrupts_end_in_order_and_can_be_resumed(monkeypatch):
     assert "interrupted after 20 rounds" in done.stdout
     assert said("solve", "--resume", "run", code=1)["rounds"] == 40
 
-    def at_once(o):
+    def at_once(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("edgewise.cli.solve.make_inputs", at_once)
@@ -369,6 +365,22 @@ def test_compare_is_the_api():
     call("compare", *COMMON, *short, "--methods", "saga-pd", code=1)
 
 
+def test_compare_and_tune_take_faults():
+    words = ["--budget", 20, "--per", "rounds", "--drop", "0.3", "--fault-seed", 4]
+    given = {"budget": 20, "per": "rounds", "faults": ew.Faults(drop=0.3, seed=4)}
+    of_it = ["--methods", "pd,extra", "--no-tune", "--seeds", 1, "--accuracies", "0.5"]
+    told = said("compare", *COMMON, *words, *of_it, "--out", "run")
+    alike = {"tune": False, "seeds": 1, "accuracies": [0.5], "show": False}
+    found = ew.compare(problem(), ew.Graph.ring(V), ["pd", "extra"], **given, **alike)
+    assert told["ended"] == {m: found.ended(m)[1] for m in ("pd", "extra")}
+    assert list(told["harmed"]) == ["extra"]
+    told = said("tune", *COMMON, "--method", "pd", *words, "--factors", "1", "--out", "tuned")
+    tuned = ew.tune(problem(), ew.Graph.ring(V), "pd", factors=[1], **given)
+    assert told["message"] == tuned.message
+    best = tomllib.loads(Path("tuned/best.toml").read_text())
+    assert (best["drop"], best["fault_seed"]) == (0.3, 4)  # the solve meets the same
+
+
 def test_tuned_steps_are_a_configuration_for_solve():
     told = said("tune", *COMMON, *SAGA, "--budget", 200, "--factors", "0.5,1,2", "--out", "tuned")
     tuned = ew.tune(problem(), ew.Graph.ring(V), "saga-pd", budget=200, factors=[0.5, 1, 2])
@@ -400,6 +412,19 @@ def test_report_has_a_row_per_run():
     assert "unfinished" in call("report", "one", "two", "--out", "both.svg").stdout
     assert "unknown trace column" in call("report", "one", "--x", "miles", code=2).stderr
     assert "ends in .html, .png" in call("report", "one", "--out", "both.gif", code=2).stderr
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_reports_break_no_header_and_show_seconds(width):
+    call("solve", *QUICK, "--out", "a-folder-with-a-rather-long-name", code=1)
+    saved = runs.load_run("a-folder-with-a-rather-long-name")
+    console = Console(width=width, file=io.StringIO())
+    console.print(table_of([saved], [summarise(saved)], console))
+    text = console.file.getvalue()
+    seconds = number_text("seconds", saved.result["seconds"])
+    for word in ("converged", "rounds", "oracle", "calls", "bytes", "seconds", "residual", seconds):
+        assert word in text
+    assert max(map(len, text.splitlines())) <= width
 
 
 def page_of(path):
@@ -490,10 +515,17 @@ def test_doctor_says_what_there_is(monkeypatch):
     for package in ("jax", "numpy", "typer", "scikit-learn"):
         assert told["packages"][package] == version(package)
     assert told["precision"] == "float64"
-    assert told["extras"]["pandas"] == {"missing": []}
-    monkeypatch.setattr("edgewise.cli.doctor.version", lambda p: None if p == "pandas" else "1")
-    assert said("doctor")["extras"]["pandas"] == {"missing": ["pandas"]}
-    assert "pip install pandas" in call("doctor").stdout
+    assert told["extras"]["report"] == {"missing": []}
+    monkeypatch.setattr("edgewise.cli.doctor.version", lambda p: None if p == "plotly" else "1")
+    assert said("doctor")["extras"]["report"] == {"missing": ["plotly"]}
+    assert "pip install plotly" in call("doctor").stdout
+
+
+def test_doctor_leaves_out_extras_that_stand_for_others(monkeypatch):
+    needed = ["numpy>=2.0", "numba>=0.65; extra == 'fast'", "edgewise[fast]; extra == 'native'"]
+    monkeypatch.setattr("importlib.metadata.requires", lambda _: needed)
+    monkeypatch.setattr("edgewise.cli.doctor.version", lambda p: None if p == "numba" else "1")
+    assert said("doctor")["extras"] == {"fast": {"missing": ["numba"]}}
 
 
 @pytest.mark.parametrize(
@@ -527,10 +559,12 @@ def test_every_option_of_the_api_has_its_own():
 
     objects = {"problem", "graph", "show", "between"}  # between: matrices by edge, in Python only
     assert given(ew.solve) - objects - {"X0", "faults", "callback"} <= options(SolveOptions)
-    assert {f.name for f in fields(ew.Faults)} - {"seed"} <= options(SolveOptions)
-    assert given(ew.compare) - objects - {"reference"} <= options(CompareOptions)
-    assert given(ew.tune) - objects - {"reference"} <= options(TuneOptions)
-    assert given(ew.split) - {"X", "y"} <= options(SplitOptions)
+    for kind in (SolveOptions, CompareOptions, TuneOptions):
+        assert {f.name for f in fields(ew.Faults)} - {"seed"} <= options(kind)
+    assert given(ew.compare) - objects - {"reference", "faults"} <= options(CompareOptions)
+    assert given(ew.tune) - objects - {"reference", "faults"} <= options(TuneOptions)
+    of_files = {"columns", "lines"}  # which a file knows itself
+    assert given(ew.split) - {"X", "y"} - of_files <= options(SplitOptions)
     for kind in (SolveOptions, CompareOptions, TuneOptions):
         assert given(ew.Problem) - {"classes", "cost"} <= options(kind)  # samples show classes
     made = {"ring", "path", "star", "complete", "grid", "torus", "random", "small-world"}
@@ -629,8 +663,8 @@ def test_faults():
 
 
 def loaded(problem, x, place):
-    fileio.write_json(place / "model.json", runs.as_estimator(problem, x))
-    return runs.load_model(place)
+    FittedModel.of(ModelForm.of(problem), x, {}).save(place)
+    return ew.load_model(place)
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -662,21 +696,23 @@ def test_models_of_numbers_and_of_hinges(place):
 
 def test_sparse_data_are_scaled_without_a_centre(place):
     D = np.where(RNG.random((N, P)) < 0.3, RNG.standard_normal((N, P)), 0)
-    scaled, how = preprocess(sp.csr_array(D), SolveOptions(scale=True, normalize=True))
+    scaled, scaling = preprocess(sp.csr_array(D), SolveOptions(scale=True, normalize=True))
     assert_allclose(scaled.toarray(), normalize(D / D.std(0)), rtol=1e-12)
-    hinge = ew.Problem(ew.split(scaled, Y, nodes=V), ew.SmoothedHinge(), intercept=True)
+    shards = replace(ew.split(scaled, Y, nodes=V), scaling=scaling)
+    hinge = ew.Problem(shards, ew.SmoothedHinge(), intercept=True)
     x = np.array([1.0, -2.0, 0.5, 0.3])
-    fileio.write_json(place / "model.json", runs.as_estimator(hinge, x) | {"preprocessing": how})
     margin = normalize(D / D.std(0)) @ x[:3] + x[3]
-    assert_allclose(runs.load_model(place).decision_function(sp.csr_array(D)), margin, rtol=1e-12)
+    model = loaded(hinge, x, place)
+    for each in (model, model.to_sklearn()):
+        assert_allclose(each.decision_function(sp.csr_array(D)), margin, rtol=1e-12)
 
 
 def test_what_is_no_model(place):
     with pytest.raises(InputError, match="there is no model"):
-        runs.load_model(place)
+        ew.load_model(place)
     (place / "model.json").write_text('{"estimator": "Oracle"}')
     with pytest.raises(InputError, match="is no model"):
-        runs.load_model(place)
+        ew.load_model(place)
 
 
 def test_report_leaves_out_what_is_no_run():
@@ -690,6 +726,6 @@ def test_report_leaves_out_what_is_no_run():
 
 def test_uneven_columns_get_a_hint_and_a_file_is_no_folder():
     rough = [w for w in QUICK if w != "--scale"]
-    assert "try --scale" in call("solve", *rough, "--no-save", code=1).stdout
-    assert "try --scale" not in call("solve", *QUICK, "--no-save", code=1).stdout
+    assert "--scale" in call("solve", *rough, "--no-save", code=1).stdout
+    assert "--scale" not in call("solve", *QUICK, "--no-save", code=1).stdout
     assert "is a file" in call("solve", *QUICK, "--out", "data.npz", code=2).stderr

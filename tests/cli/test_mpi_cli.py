@@ -57,6 +57,23 @@ def test_ranks_and_one_process_save_the_same_run(runs):
         assert said[name] == pytest.approx(alike[name], rel=1e-8), name
 
 
+def test_ranks_and_one_process_compare_and_tune_alike(shards):
+    words = ["--shards", shards, "--loss", "squared", "--graph", "ring", "--ridge", "0.1"]
+    words += ["--methods", "nids", "--budget", "40", "--per", "rounds", "--json", "--no-save"]
+    job = launch(2, "mpi_cli.py", "compare", *words, "--engine", "mpi", "--accuracies", "1e-1,1e-3")
+    assert job.status == 0, job.err[-2000:]
+    ranks = json.loads(job.out)  # said once
+    problem = ew.Problem(shards, loss=ew.Squared(ridge=0.1))
+    given = {"accuracies": (1e-1, 1e-3), "show": False}
+    alone = ew.compare(problem, ew.Graph.ring(5), ["nids"], 40, "rounds", **given)
+    assert ranks["factors"]["nids"] == alone.tunings["nids"].factors
+    assert ranks["ended"]["nids"] == pytest.approx(alone.ended("nids")[1], rel=1e-6)
+    for row in ranks["costs"]:
+        if row["unit"] != "seconds":
+            cost = alone.cost("nids", row["accuracy"], row["unit"])[1]
+            assert row["median"] == pytest.approx(cost, rel=1e-6)
+
+
 def test_a_missing_shard_is_named_once(shards, tmp_path):
     broken = tmp_path / "broken"
     shutil.copytree(shards, broken)

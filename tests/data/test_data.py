@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from paths import SHARED
 from sklearn.datasets import load_svmlight_file
 
+import edgewise as ew
 from edgewise.data import Shards, load, read_csv, read_libsvm, read_npz, split
-from edgewise.data.shards import aligned_empty
+from edgewise.data.arrays import aligned_empty
 from edgewise.errors import DataError, UnknownName
 
 
@@ -117,7 +118,11 @@ def test_aligned_empty(shape):
         ({"y": np.zeros(5)}, "y has 5"),
         ({"y": np.zeros((6, 1))}, r"y\.ravel"),
         ({"y": np.array([0, 1, 0, 1, 0, np.nan])}, r"y has a NaN.* row 5 \(node 1, its row 1\)"),
-        ({"y": np.array([0, None] * 3)}, "no label missing"),
+        (
+            {"y": np.array([0, None] * 3)},
+            r"y has a NaN.* row 1 .* and in 2 more",
+        ),
+        ({"y": np.array(["a", "", "b", "a", " ", "b"])}, r"y has no label in row 1 .* in 1 more"),
         ({"y": np.zeros(6, dtype=complex)}, "complex"),
         ({"X": np.zeros(6)}, r"reshape\(-1, 1\)"),
         ({"X": np.zeros((6, 0))}, "at least one column"),
@@ -138,13 +143,93 @@ def test_unusable_shards_are_refused(change, message):
 def test_a_bad_value_is_named_even_blocks_away(bad, kind):
     X = np.ones((300_000, 4))  # more than one block
     X[290_001, 2] = bad
-    with pytest.raises(DataError, match=r"X has a NaN.* row 290001 \(node 1, its row 90001\)"):
+    what = "a NaN" if np.isnan(bad) else "an infinity"
+    where = r"in column 2, row 290001 \(node 1, its row 90001\): drop"
+    with pytest.raises(DataError, match=f"X has {what} {where}"):
         Shards(kind(X), np.zeros(300_000), np.array([200_000, 100_000]))
 
 
-def test_finite_values_may_overflow_their_sum():
-    X = np.full((4, 2), np.finfo(np.float64).max)
+def test_what_cannot_be_squared_is_refused_and_what_is_merely_large_is_not():
+    X = np.full((4, 2), 1e99)
     assert Shards(X, np.zeros(4), np.array([4])).X is X
+    X = np.full((2, 2), np.finfo(np.float32).max)  # computed with in float64
+    assert Shards(X.astype(np.float32), np.zeros(2), np.array([2])).samples == 2
+    X = np.array([[1.0, 2], [3, -1e200]])
+    with pytest.raises(DataError, match=r"X has -1e\+200 in column 1, row 1: give numbers"):
+        Shards(X, np.zeros(2), np.array([2]))
+
+
+# names, and where rows come from
+
+
+def test_a_bad_value_is_named_by_its_row_of_the_data_set_wherever_it_went():
+    X, y = toy(300)
+    X[299, 1] = np.nan
+    with pytest.raises(DataError, match=r"column 1, row 299 of the data set \(node"):
+        split(X, y, 3)
+    frame = pd.DataFrame(X, columns=["a", "age", "b"], index=pd.RangeIndex(2, 302, name="line"))
+    with pytest.raises(DataError, match=r'a NaN in column "age", line 301 \(node'):
+        split(frame, y, 3)
+    labels = np.where(np.arange(300) == 7, np.nan, y)
+    with pytest.raises(DataError, match=r"no label in row 7 of the data set:"):
+        split(X, labels, 3, how="label")
+    with pytest.raises(DataError, match=r"no label in line 9:"):
+        split(frame, labels, 3, how="label")
+
+
+def test_frames_bring_names_and_lines_to_shards_and_to_problems():
+    X, y = toy(12)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"], index=pd.RangeIndex(2, 14, name="line"))
+    shards = split(frame, pd.Series(y), 3)
+    assert shards.columns == ("a", "b", "c")
+    np.testing.assert_array_equal(shards.lines, shards.order + 2)
+    np.testing.assert_array_equal(shards.X, X[shards.order])
+    np.testing.assert_array_equal(shards.of([2]).lines, shards.lines[8:])
+    parts = [(frame[:5], y[:5]), (frame[["c", "a", "b"]][5:], y[5:])]  # names decide, not order
+    problem = ew.Problem(parts, ew.Logistic())
+    assert problem.columns == ("a", "b", "c")
+    np.testing.assert_array_equal(problem.shards.X, X)
+    np.testing.assert_array_equal(problem.shards.lines, np.arange(2, 14))
+    assert Shards(frame, y, np.array([12])).columns == ("a", "b", "c")
+    assert split(pd.DataFrame(X), y, 3).columns is None  # pandas counted them
+    with pytest.raises(DataError, match='node 1 has no column "b", unlike node 0'):
+        Shards.from_parts([parts[0], (frame[5:].rename(columns={"b": "B"}), y[5:])])
+    assert split(X, y, 3, columns=["p", "q", "r"]).columns == ("p", "q", "r")
+
+
+def test_pandas_own_kinds_are_numbers_too():
+    y = [0, 1, 0]
+    frame = pd.DataFrame(
+        {
+            "a": pd.array([1, 2, 3], dtype="Int64"),
+            "b": [True, False, True],
+            "c": pd.Series([0.5, 1, 2], dtype="object"),
+            "d": pd.Categorical([5, 7, 5]),
+        }
+    )
+    expected = [[1, 1, 0.5, 5], [2, 0, 1, 7], [3, 1, 2, 5]]
+    np.testing.assert_array_equal(Shards(frame, y, np.array([3])).X, expected)
+    missing = frame.assign(c=pd.Series([0.5, pd.NA, 2], dtype="object"))
+    with pytest.raises(DataError, match=r'a NaN in column "c", row 1 of the data set'):
+        split(missing, y, 1)
+    with pytest.raises(DataError, match="no label in row 1"):
+        split(frame, pd.Series([1, pd.NA, 0], dtype="object"), 1)
+    with pytest.raises(DataError, match="no label in row 2"):
+        split(frame, pd.Series(["a", "b", None]), 1)
+    np.testing.assert_array_equal(split(frame, pd.array([1, 0, 1], dtype="Int64"), 1).order.size, 3)
+    for column, message in (
+        (
+            ["x", "y", "z"],
+            r'column "e" holds text \(\'x\' in row 0\): edgewise.data.prepare reads it; give',
+        ),
+        (
+            pd.to_datetime(["2020-01-01"] * 3),
+            r'column "e" holds dates .* reads it; turn them',
+        ),
+        ([[1], [2], [3]], r'column "e" holds values that are no numbers'),
+    ):
+        with pytest.raises(DataError, match=message):
+            split(frame.assign(e=column), y, 1)
 
 
 def peak_of(work):
@@ -454,12 +539,16 @@ def test_csv_across_blocks(tmp_path):
 @pytest.mark.parametrize(
     ("text", "label", "message"),
     [
-        (b"a,b,y\n1,2,0\n\n1,,0\n", "last", "line 4, column 2: '' is not a number"),
-        (b"1,2,0\n1,?,0\n", "last", "line 2, column 2: '\\?' is not a number"),
-        (b"1,2,0\n1,2,3,0\n", "last", "line 2 has 4 columns"),
+        (
+            b"a,b,y\n1,2,0\n\n1,,0\n",
+            "last",
+            'column "b", line 4: the cell is empty .missing in all: b 1.: give',
+        ),
+        (b"1,2,0\n1,?,0\n", "last", 'column "2", line 2: the cell is empty'),
+        (b"1,2,0\n1,2,3,0\n", "last", "line 2 has 4 columns and the first has 3"),
         (b"1,2,cat\n1,2\n", "last", "line 2 has 2 columns"),
-        (b"1,2,0\n3,4,dog\n5,6,0\n", "last", "line 2, column 3: 'dog'"),
-        (b"1,2,0\n3,\xff,1\n", "last", "line 2, column 2"),
+        (b"1,2,0\n3,4,dog\n5,6,0\n", "last", "column \"3\", line 2: 'dog' is not a number"),
+        (b"1,2,0\n3,\xff,1\n5,6,7", "last", "column \"2\", line 2: 'ÿ' is not a number"),
         (b"a,b\n1,2\n", "c", "no column 'c'.*one of a, b"),
         (b"a,b\n", "last", "header and no samples"),
         (b"1\n2\n", "last", "one column"),
@@ -494,3 +583,14 @@ def test_npz(tmp_path):
         read_npz(tmp_path / "dense.npz", features=4)
     with pytest.raises(DataError, match="cannot be read"):
         read_npz(write(tmp_path, "text.npz", b"not a zip file"))
+
+
+def test_names_are_of_every_column_once():
+    shards = ew.Shards(np.eye(4, 2), np.arange(4), np.array([1, 3]), columns=("age", "dose"))
+    problem = ew.Problem(shards, ew.Squared())
+    assert shards.of([1]).columns == problem.columns == problem.only([0]).columns == ("age", "dose")
+    assert ew.Problem([(np.eye(2), [0, 1])], ew.Squared()).columns is None
+    with pytest.raises(DataError, match='called "age"'):
+        ew.Shards(np.eye(2), np.arange(2), np.array([2]), columns=("age", "age"))
+    with pytest.raises(DataError, match="1 columns are named and X has 2"):
+        ew.Shards(np.eye(2), np.arange(2), np.array([2]), columns=("age",))

@@ -51,6 +51,19 @@ def test_what_was_written_comes_back(tmp_path, matrix, labels):
     np.testing.assert_array_equal(back.order, given.order)
 
 
+def test_columns_keep_their_names_on_disk(tmp_path):
+    given = shards()
+    names = ("age", "dose", "größe", "a, b")
+    named = ew.Shards(given.X, given.y, given.counts, given.order, names, given.order + 2)
+    folder = write_shards(tmp_path, named)
+    of_folder = ew.Problem(folder, ew.Logistic())
+    assert load_shards(folder).columns == of_folder.columns == of_folder.only([1]).columns == names
+    np.testing.assert_array_equal(load_shards(folder).lines, given.order + 2)
+    with np.load(folder / "node-2.npz") as file:
+        assert tuple(file["columns"]) == names
+    assert load_shards(write_shards(tmp_path / "unnamed", given)).columns is None
+
+
 def test_shards_that_were_never_one_set_have_no_order(tmp_path):
     given = ew.Shards.from_parts([(X[:3], Y[:3]), (X[3:], Y[3:])])
     assert load_shards(write_shards(tmp_path, given)).order is None

@@ -20,7 +20,8 @@ EXAMPLES = [t for m in MODULES if m != "edgewise.__main__" for t in found(m) if 
 
 
 @pytest.mark.parametrize("test", EXAMPLES, ids=lambda test: test.name)
-def test_docstrings(test):
+def test_docstrings(test, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # some write files
     assert doctest.DocTestRunner(verbose=False).run(test).failed == 0
 
 

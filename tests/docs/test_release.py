@@ -62,12 +62,15 @@ def test_a_tag_elsewhere_and_an_open_change_are_named(release, tmp_path):
     assert "v1.2.0 is another commit" in tagged
 
 
-def test_a_wheel_that_lacks_a_module_is_refused(release, tmp_path):
-    (tmp_path / "src" / "edgewise").mkdir(parents=True)
-    (tmp_path / "src" / "edgewise" / "errors.py").write_text("")
+@pytest.mark.parametrize("lacking", ["errors.py", "py.typed"])
+def test_a_wheel_that_lacks_a_file_is_refused(release, tmp_path, lacking):
+    package = tmp_path / "src" / "edgewise"
+    package.mkdir(parents=True)
+    for name in ("errors.py", "py.typed"):
+        (package / name).write_text("")
     wheel = tmp_path / "edgewise-1.2.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as file:
-        for name in release.NEEDED:
+        for name in {"errors.py", "py.typed"} - {lacking}:
             file.writestr(f"edgewise/{name}", "")
-    with pytest.raises(SystemExit, match=r"lacks \['errors.py'\]"):
+    with pytest.raises(SystemExit, match=rf"lacks \['{lacking}'\]"):
         release.holds_all(tmp_path / "edgewise-1.2.0.tar.gz", wheel)

@@ -1,20 +1,8 @@
 """`make docs`: the website builds without a warning, formulas and API included."""
 
 import re
-import subprocess
-import sys
 
-import pytest
 from paths import ROOT
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
-    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert built.returncode == 0, built.stderr
-    return folder
 
 
 def text(site, page):

@@ -13,7 +13,7 @@ from edgewise.backend.pytree import pytree
 from edgewise.engines import native
 from edgewise.engines.simulator import Simulator
 
-pytest.importorskip("numba", reason="compiled rounds need Numba: pip install 'edgewise[native]'")
+pytest.importorskip("numba", reason="compiled rounds need Numba: pip install 'edgewise[fast]'")
 
 
 def clipped(G):

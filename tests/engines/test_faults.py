@@ -291,7 +291,7 @@ def test_a_run_goes_on_from_a_checkpoint(tmp_path):
     assert np.array_equal(rest.X, whole.X)
     for column in ("vectors_sent", "oracle_calls", "residual"):
         assert list(rest.trace[column]) == list(whole.trace[column])
-    with pytest.raises(ew.errors.CheckpointError, match="another run"):
+    with pytest.raises(ew.errors.CheckpointError, match="other faults:"):
         solve(ew.Faults(**{**BUSY, "drop": 0.21}, **EVENTS), rounds=20, checkpoint=path)
 
 

@@ -35,7 +35,7 @@ DIFFERENCES = 1e-6  # sk-pd-fd divides what rounding leaves by a step of 1e-8
 FLOAT32_MATRICES = 1e-7  # one that rounds to another float32 moves models by some 1e-9
 ARRAYS = ("X", "duals", "x", "rows", "apart", "eta")
 MORE_OF_THE_SAME = {"constraints", "custom loss, svrg", "squared, sparse", "star", "warm"}
-MORE_OF_THE_SAME |= {"star, two vectors"}
+MORE_OF_THE_SAME |= {"star, two vectors", "couplings, sampled"}
 LOOKED_INTO = ("an optimum", "multinomial", "float32", "a short end")
 NAMES = [c for c in COLUMNS if c != "seconds"]
 COUNTED = [NAMES.index(c) for c in ("rounds", "oracle_calls", "vectors_sent", "function_values")]

@@ -10,7 +10,8 @@ from mpi_resume import METHODS
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 
 CLOSE = 1e-10
-QUICK = ("saga-pd", "edge form", "news")  # a table of samples, messages of edges, told rows
+# a table of samples, messages of edges, told rows, and couplings
+QUICK = ("saga-pd", "edge form", "news", "couplings")
 KEPT = QUICK[0]  # whose files are looked at
 # How many ranks (0: the simulator), and how far they bring each chain.
 STAGES = [

@@ -12,7 +12,7 @@ from uneven import problem_of as uneven_problem
 import edgewise as ew
 from edgewise.engines import native
 
-pytest.importorskip("numba", reason="compiled rounds need Numba: pip install 'edgewise[native]'")
+pytest.importorskip("numba", reason="compiled rounds need Numba: pip install 'edgewise[fast]'")
 
 
 def problem_of(n=300, **options):

@@ -9,7 +9,7 @@ import edgewise as ew
 from edgewise.engines import native
 from edgewise.methods.knowledge import whole_network
 
-pytest.importorskip("numba", reason="compiled rounds need Numba: pip install 'edgewise[native]'")
+pytest.importorskip("numba", reason="compiled rounds need Numba: pip install 'edgewise[fast]'")
 from edgewise.engines.native.lazy_coordinates import softly
 
 GRAPH = ew.Graph.random(7, 12, seed=1)

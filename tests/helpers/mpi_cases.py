@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from coupled_grid import coupled_grid, padded
 from literal import make_case
 from news_method import Bulletin
 from sharded_cases import MIXED, STAR, build, saga
@@ -118,6 +119,11 @@ def warm(form):
     return Case(build(graph, penalty=MIXED), graph, saga(form), options)
 
 
+def coupled(method="pdmm", **options):
+    problem, given = coupled_grid()
+    return Case(problem, GRAPHS["grid"], method, given | options)
+
+
 def on(graph, method, options=None, partition="metis", **special):
     return Case(build(graph, **special), graph, method, options or {}, partition)
 
@@ -142,6 +148,8 @@ SPECIAL = {
     "one node each": lambda: on(PATH, saga(), penalty=ew.L1(0.02)),
     "an optimum": lambda: on(GRID, saga(), {"reference": True}, penalty=MIXED),
     "large news": lambda: on(RANDOM, Bulletin(padding=LARGE)),
+    "couplings": lambda: coupled(),
+    "couplings, sampled": lambda: coupled("saga-pd", rho=0.5),
     "a short end": lambda: on(RANDOM, saga(), {"rounds": 10}),
 }
 
@@ -161,13 +169,24 @@ def cases(ranks):
 def seen(result):
     rows = np.array([result.trace[c] for c in COLUMNS if c != "seconds"])
     eta = np.asarray(result.method.eta)
+    if isinstance(result, ew.CoupledResult):
+        x = np.concatenate([result.multipliers[edge] for edge in sorted(result.multipliers)])
+        return {"x": x, "rows": rows, "apart": result.apart, "eta": eta}
     return {"x": result.x, "rows": rows, "apart": result.apart, "eta": eta}
+
+
+def models(result):
+    """(v, n) of the models, and the duals, that a rank has."""
+    if isinstance(result, ew.CoupledResult):
+        X = padded(result.X)
+        return X, np.zeros_like(X)
+    return result.X, result.duals
 
 
 def alike(engine, case, result):
     """Whether ranks came to the same, and those after the first have their own rows of X."""
     placement, _ = engine.place(case.problem, case.graph)
-    every = engine.comm.gather((seen(result), result.message, result.X, result.duals))
+    every = engine.comm.gather((seen(result), result.message, *models(result)))
     if engine.rank:
         return True
     ours = every[0]
@@ -191,7 +210,8 @@ def main(ranks, path, names):
         result = case.solve(engine)
         if engine is not None and not alike(engine, case, result):
             wrong.append(name)
-        arrays = seen(result) | {"X": result.X, "duals": result.duals}
+        X, duals = models(result)
+        arrays = seen(result) | {"X": X, "duals": duals}
         found |= {f"{name}|{k}": a for k, a in arrays.items()}
     if engine is None or engine.rank == 0:
         np.savez(path, wrong=np.array(wrong, str), **found)

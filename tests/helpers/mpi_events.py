@@ -92,16 +92,16 @@ def refusals(engine, folder):
 def shards(engine, folder):
     """Of a folder every rank reads its own files; what is wrong with one file, all ranks say."""
     read, whole = [], build(GRID)
-    load_node = folders.load_node
+    read_node = folders.read_node
 
     def noting(where, node, manifest=None):
         read.append(int(node))
-        return load_node(where, node, manifest)
+        return read_node(where, node, manifest)
 
-    folders.load_node = noting
+    folders.read_node = noting
     problem = ew.Problem(folder / "shards", ew.Logistic(ridge=0.05))
     result, own = solve(engine, problem), engine.place(problem, GRID)[0].nodes[engine.rank].tolist()
-    folders.load_node = load_node
+    folders.read_node = read_node
     held = solve(engine, whole)
     apart = float(np.abs(result.X - held.X).max())
     wrong = {

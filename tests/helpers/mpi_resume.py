@@ -5,7 +5,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from mpi_cases import seen
+from coupled_grid import coupled_grid
+from mpi_cases import models, seen
 from news_method import Bulletin
 from sharded_cases import GRID, MIXED, build, saga
 
@@ -19,6 +20,7 @@ METHODS = {
     "pdmm": make("pdmm"),
     "news": Bulletin(),  # and arrays of edges, and of matrices, in its state
     "newton-pd": make("newton-pd"),
+    "couplings": make("pdmm"),  # whose state has most that is of edges
 }
 
 
@@ -27,9 +29,12 @@ def main(folder, ranks, names, chains):
     problems = {taken: build(GRID, penalty=MIXED if taken else None) for taken in (True, False)}
     for chain, rounds in chains:
         for name in names:
+            problem, options = problems[METHODS[name].takes_penalty], {}
+            if name == "couplings":
+                problem, options = coupled_grid()
             path = None if chain == "whole" else folder / chain / f"{name}.npz"
             result = ew.solve(
-                problems[METHODS[name].takes_penalty],
+                problem,
                 GRID,
                 METHODS[name],
                 rounds=rounds,
@@ -37,9 +42,11 @@ def main(folder, ranks, names, chains):
                 reference=False,
                 checkpoint=path,
                 engine=engine,
+                **options,
             )
             if engine is None or engine.rank == 0:
-                arrays = seen(result) | {"X": result.X, "duals": result.duals}
+                X, duals = models(result)
+                arrays = seen(result) | {"X": X, "duals": duals}
                 np.savez(folder / f"{chain} {name} {rounds}.npz", **arrays)
 
 

@@ -180,7 +180,8 @@ def part_of_the_way(s, r, g, D, target, cuts):
         there = mean_loss(node, s.x + part * way)
         quadratic = way @ (D @ way + node.ridge_part(way)) / 2
         change = there - s.loss + part * ((r - g) @ way + rise) + part**2 * quadratic
-        sizes = abs(s.loss) + np.abs((r - g) * way).sum() + quadratic
+        penalty = cuts @ np.abs(s.x)
+        sizes = abs(s.loss) + penalty + np.abs((r - g) * way).sum() + quadratic
         slack = 64 * np.finfo(float).eps * sizes
         if change <= damping.ARMIJO * part * (r @ way + rise) + slack:
             return part, there

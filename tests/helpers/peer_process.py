@@ -16,12 +16,11 @@ import numpy as np
 from end_with_parent import ending_with_us
 
 from edgewise.peers.config.peer_config import save
+from edgewise.peers.coupled_mesh import create_coupled
 from edgewise.peers.operations import mesh
 
 PATIENCE = 400  # seconds that anything may take: the machine may be busy with other things
-# What gRPC is told a peer must set by itself, and not find set by the tests' own imports.
-INHERITED = {k: v for k, v in os.environ.items() if not k.startswith("GRPC_")}
-ENVIRONMENT = INHERITED | {
+ENVIRONMENT = dict(os.environ) | {
     "JAX_PLATFORMS": "cpu",
     "XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_cpu_multi_thread_eigen=false",
     "OMP_NUM_THREADS": "1",
@@ -44,18 +43,22 @@ def free_ports(count):
 class Peers:
     """A mesh and its processes; leaving the block ends them all, whatever became of them."""
 
-    def __init__(self, folder, problem, graph, fit, penalties=None, **options):
+    def __init__(self, folder, problem, graph, fit, penalties=None, between=None, **options):
         self.folder = Path(folder)
         penalties = penalties or [()] * graph.nodes
-        made = mesh.create(self.folder, graph, fit, penalties, lambda i: "127.0.0.1", 40000, 2)
+        if between is None:
+            made = mesh.create(self.folder, graph, fit, penalties, lambda i: "127.0.0.1", 40000, 2)
+        else:
+            made = create_coupled(self.folder, problem, graph, between, fit, port=40000)
         self.addresses = [f"127.0.0.1:{port}" for port in free_ports(graph.nodes)]
         self.configs = {}
         for i, config in made.peers.items():
             around = [replace(n, address=self.addresses[n.id]) for n in config.neighbours]
             own = {"listen": self.addresses[i], "neighbours": tuple(around), "metrics": None}
             self.change(replace(config, **own, **options))
-            X, y = problem.shards[i]
-            np.savez(self.folder / f"data{i}.npz", X=X, y=y)
+            if between is None:
+                X, y = problem.shards[i]
+                np.savez(self.folder / f"data{i}.npz", X=X, y=y)
         self.running = {}
 
     def change(self, config):
@@ -72,7 +75,9 @@ class Peers:
 
     def start(self, *ids):
         for i in ids:
-            words = [str(self.configs[i].path), "--shard", str(self.folder / f"data{i}.npz")]
+            files = self.folder / f"data{i}.npz", self.folder / "data" / f"peer{i}.npz"
+            shard = [word for file in files if file.exists() for word in ("--shard", str(file))]
+            words = [str(self.configs[i].path), *shard]
             with (self.folder / f"said{i}.txt").open("a") as said:
                 self.running[i] = subprocess.Popen(
                     ending_with_us(sys.executable, "-m", "edgewise", "node", *words),

@@ -9,6 +9,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import scipy.sparse as sp
+from coupled_grid import coupled_parts
 from news_method import Bulletin
 
 import edgewise as ew
@@ -43,6 +44,7 @@ CASES = {
     "network-dane": (make("network-dane"), RANDOM, 1, {}),
     "news": (Bulletin(), RANDOM, 8, {}),
     "newton-pd": (make("newton-pd"), RING, 2, {"penalty": ew.L1(0.02)}),
+    "couplings": ("pdmm", GRID, 4, {"coupled": True}),
 }
 
 
@@ -64,7 +66,11 @@ def spread(problem, graph, method, seed, devices):
 def compare(method, graph, devices, special):
     """The largest difference from one device, in models, duals, oracle calls and bodies of news,
     how far the models went, and what was sent."""
-    problem, rounds = build(graph, **special), 4 * len(method.phases)
+    if special.get("coupled"):
+        problem, method = coupled_parts(method)
+    else:
+        problem = build(graph, **special)
+    rounds = 4 * len(method.phases)
     one = Simulator(problem, graph, method, 3, FLOAT64)
     several = spread(problem, graph, method, 3, jax.devices()[:devices])
     rng = np.random.default_rng(1)
@@ -79,7 +85,10 @@ def compare(method, graph, devices, special):
         for first in (0, rounds):
             carry, _ = engine.advance(carry, first, rounds)
         counts = engine.counts(carry, 2 * rounds)
-        found.append((*map(np.array, engine.view(carry)), counts.oracle_calls, counts.bodies))
+        models, duals = map(np.array, engine.view(carry))
+        if problem.couples:
+            duals = np.asarray(engine.edge_report(carry).duals)
+        found.append((models, duals, counts.oracle_calls, counts.bodies))
     apart = [float(np.abs(a - b).max()) for a, b in zip(*found, strict=True)]
     moved = float(np.abs(found[0][0] - X).max())
     return {"apart": apart, "moved": moved, **sent(several, carry, rounds // len(method.phases))}

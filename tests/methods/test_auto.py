@@ -100,7 +100,7 @@ def test_peers_choose_alike_from_other_data(features):
     for samples in (9, 30):
         own = problem(features, samples)
         named, note = settled(fit, own)
-        peer = SimpleNamespace(config=config, problem=own, settled_fit=named)
+        peer = SimpleNamespace(config=config, problem=own, settled_fit=named, edges={})
         told.append(agreed(peer))
         assert note.startswith(f"auto: {named.method}, because {features:,} unknowns")
         assert method_of(named, penalised=True).samples != 1, "it shows no single sample"

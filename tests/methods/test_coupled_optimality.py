@@ -299,8 +299,8 @@ def test_costs_are_exact():
         assert_allclose(result.trace["oracle_calls"] * 3, first + each * at)
         assert list(result.trace["vectors_sent"]) == list(2 * 2 * at)
         per = result.trace["bytes_sent"][1:] / at[1:]
-        # four messages: lam, a and a number, of as many rows as the edge that has most
-        assert_allclose(per, 8 * 4 * (2 * 2 + 1))
+        # two messages an edge: lam, a and a number, of as many rows as the edge has
+        assert_allclose(per, 8 * 2 * ((2 * 2 + 1) + (2 * 1 + 1)))
 
 
 # --- refusals -------------------------------------------------------------------------------------

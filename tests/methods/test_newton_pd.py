@@ -308,6 +308,41 @@ def few():
     return X, y
 
 
+def test_outliers_at_one_node_and_a_narrow_corner():
+    """A node whose samples are all where Huber's loss is straight has a Hessian of zero, and took
+    its neighbours along: the run diverged."""
+    rng = np.random.default_rng(0)
+    V, each, delta = 8, 10, 0.01
+    X = rng.normal(size=(V * each, 3))
+    y = X @ rng.normal(size=3) + 0.1 * rng.normal(size=V * each)
+    y[:each] += 1e3 * rng.choice([-1, 1], each)
+    parts = list(zip(np.split(X, V), np.split(y, V), strict=True))
+    problem = ew.Problem(parts, ew.Huber(delta))
+    result = ew.solve(problem, ew.Graph.path(V), "newton-pd", rounds=500, tol=1e-9, reference=False)
+    assert result.converged, result.message
+    slopes = np.clip(X @ result.x - y, -delta, delta)
+    assert (np.abs(slopes) < delta).sum() >= 3, "too few are near: the optimum is not one point"
+    assert_allclose(slopes @ X, 0, atol=1e-7)
+    assert_allclose(result.X, np.tile(result.x, (V, 1)), atol=1e-7)
+
+
+@pytest.mark.parametrize("loss", [ew.Huber(0.3), ew.SmoothedHinge(0.3)])
+def test_secants_lie_above_their_losses(loss):
+    z, at, y = np.linspace(-4, 4, 161), np.linspace(-4, 4, 41)[:, None], 1.0
+    with jax.enable_x64(True):
+        bend = np.array(loss.secant(jnp.asarray(at), y))
+        parabola = loss.value(at, y) + loss.slope(at, y) * (z - at) + bend * (z - at) ** 2 / 2
+        room = np.array(parabola - loss.value(z, y))
+    assert room.min() > -1e-12
+    # and not higher than need be: each touches the loss in a second point, mirrored at the corner
+    middle = 1.0 if isinstance(loss, ew.Huber) else 1 - 0.3 / 2
+    mirrored = 2 * middle - at
+    touch = (
+        loss.value(at, y) + loss.slope(at, y) * (mirrored - at) + bend * (mirrored - at) ** 2 / 2
+    )
+    assert_allclose(touch, loss.value(mirrored, y), atol=1e-6)
+
+
 @pytest.mark.parametrize("unit", [1.0, 1e-9])
 def test_units_of_the_labels_do_not_matter(unit):
     X, y = few()

@@ -2,9 +2,9 @@
 
 import json
 import re
-import shutil
 import sys
 
+import browser as a_browser
 import numpy as np
 import pytest
 
@@ -15,16 +15,6 @@ from edgewise.plotting.page import POINTS, X_AXES, PageRun, as_text, page_data, 
 from edgewise.running.trace import COLUMNS, Trace
 
 HOSTILE = "</script><script>window.entered = 1</script><b>%{x}</b> & {{plotly}}"
-FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 
 
 def trace(rows=30, rate=0.5, **columns):
@@ -136,21 +126,8 @@ def test_axes_that_there_are_not_and_a_missing_plotly(tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
     pytest.importorskip("plotly")
-    webdriver = pytest.importorskip("selenium.webdriver")
-    from selenium.webdriver.chrome.service import Service
-
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if not chromium or not driver:
-        pytest.skip("needs a browser: apt-get install chromium chromium-driver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('browser')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    window = webdriver.Chrome(options=options, service=Service(driver))
-    window.set_page_load_timeout(60)
-    yield window
-    window.quit()
+    with a_browser.browser(tmp_path_factory.mktemp("browser")) as window:
+        yield window
 
 
 @pytest.fixture(scope="module")
@@ -182,8 +159,7 @@ class Page:
 
         self.browser = browser
         browser.get_log("browser")
-        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        a_browser.resize(browser, width, height)
         browser.get(path.as_uri())
         WebDriverWait(browser, 60).until(lambda _: self.curves() and self.curves()[0])
 
@@ -210,10 +186,11 @@ class Page:
     def values(self, axis, panel=0, curve=0):
         return self.js(f"document.getElementById('panel-{panel}').data[{curve}].{axis}")
 
-    def ends(self):
-        """The last column of the table, and what it is called."""
-        cells = "[...document.querySelectorAll('#runs tr')].map(r => r.lastChild.textContent)"
-        return self.js(cells)
+    def column(self, head):
+        """Of the table; None where there is none."""
+        rows = "[...document.querySelectorAll('#runs tr')]"
+        cells = self.js(f"{rows}.map(r => [...r.children].map(c => c.textContent))")
+        return [row[cells[0].index(head)] for row in cells[1:]] if head in cells[0] else None
 
     def point_at(self, curve, point, start):
         """What is said where the mouse is at this point, once it starts so."""
@@ -234,7 +211,7 @@ class Page:
         return self.js(text)
 
     def complaints(self):
-        return [entry for entry in self.browser.get_log("browser") if entry["level"] == "SEVERE"]
+        return a_browser.complaints(self.browser)
 
 
 def test_curves_are_there_and_nothing_is_fetched_or_let_in(page):
@@ -275,34 +252,39 @@ def test_the_x_axis_can_be_switched(page, axis):
     page.choose("x", axis)
     assert page.titles("x") == [LABELS[axis]] * 2
     expected = trace()[axis]
-    np.testing.assert_allclose(page.values("x"), expected[1:], rtol=1e-5)  # zero has no logarithm
-    page.click("log-x")
     np.testing.assert_allclose(page.values("x"), expected, rtol=1e-5)
     assert page.js("document.getElementById('panel-0')._fullLayout.xaxis.type") == "linear"
+    page.click("log-x")
+    np.testing.assert_allclose(page.values("x"), expected[1:], rtol=1e-5)  # zero has no logarithm
+    assert page.js("document.getElementById('panel-0')._fullLayout.xaxis.type") == "log"
     assert page.complaints() == []
 
 
 def test_the_y_axis_can_be_switched_and_the_table_follows(page):
-    ends = page.ends()
-    assert ends[:2] == ["Bregman divergence", "1.86e-9"]
+    assert page.column("Bregman divergence")[0] == "1.86e-9"
+    assert page.column("seconds to 1e-3")[:3] == ["1.43", "2.86", "\u2013"]  # 0.5^10, 0.7^20
+    assert page.column("seconds to 1e-6")[:3] == ["2.86", "\u2013", "\u2013"]
     page.choose("y", "residual")
     assert page.titles("y") == ["optimality residual"] * 2
-    np.testing.assert_allclose(page.values("y"), 3 * 0.5 ** np.arange(1, 30), rtol=1e-5)
-    assert page.ends()[:4] == ["optimality residual", "5.59e-9", "9.66e-5", "\u2013"]
+    np.testing.assert_allclose(page.values("y"), 3 * 0.5 ** np.arange(30), rtol=1e-5)
+    assert page.column("Bregman divergence") is None
+    assert page.column("optimality residual")[:3] == ["5.59e-9", "9.66e-5", "\u2013"]
+    assert page.column("seconds to 1e-6")[:3] == ["3.14", "\u2013", "\u2013"]
+    assert page.column("seconds to 1e-9") is None
     page.choose("y", "consensus")  # zero throughout
     assert page.values("y") == []
     page.click("log-y")
-    assert page.values("y") == [0] * 29
+    assert page.values("y") == [0] * 30
     assert page.complaints() == []
 
 
 def test_pointing_at_a_curve_gives_its_numbers(page):
-    told = page.point_at(0, 9, "saga-pd")
+    told = page.point_at(0, 10, "saga-pd")
     assert told == "saga-pdeta 0.1oracle calls per node: 200Bregman divergence: 9.77e-4"
-    assert page.point_at(1, 20, HOSTILE).endswith("420Bregman divergence: 5.59e-4")
+    assert page.point_at(1, 21, HOSTILE).endswith("420Bregman divergence: 5.59e-4")
     page.choose("x", "bytes_sent")
-    assert "bytes sent, all edges: 1.5 MB" in page.point_at(0, 14, "saga-pd")
-    assert len(page.values("y", curve=2)) == 2  # of the one that diverged, what can be drawn
+    assert "bytes sent, all edges: 1.5 MB" in page.point_at(0, 15, "saga-pd")
+    assert len(page.values("y", curve=2)) == 3  # of the one that diverged, what can be drawn
 
 
 def test_it_fits_a_phone_and_panels_stand_side_by_side_where_there_is_room(browser, written):

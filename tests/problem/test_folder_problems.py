@@ -34,13 +34,13 @@ def folder(tmp_path):
 def read(monkeypatch):
     """The nodes whose files were read, in that order."""
     nodes = []
-    load_node = folders.load_node
+    read_node = folders.read_node
 
     def noting(folder, node, manifest=None):
         nodes.append(node)
-        return load_node(folder, node, manifest)
+        return read_node(folder, node, manifest)
 
-    monkeypatch.setattr(folders, "load_node", noting)
+    monkeypatch.setattr(folders, "read_node", noting)
     return nodes
 
 
@@ -239,7 +239,7 @@ def test_errors_that_the_manifest_can_tell(folder, read):
     with pytest.raises(DataError, match="Squared needs numbers as labels"):
         ew.Problem(folder, ew.Squared())
     with pytest.raises(ProblemError, match="is not a loss"):
-        ew.Problem(folder, "logistic")
+        ew.Problem(folder, 3)
     assert read == []
 
 
@@ -251,7 +251,7 @@ def test_inputs_on_shards_read_nothing_ahead(folder, read):
         inputs = make_inputs(
             ProblemOptions(**where, penalty=["l1:0.1", "3=non-negative"], intercept=True)
         )
-        assert (inputs.problem.nodes, inputs.graph.nodes, inputs.preprocessing) == (V, V, {})
+        assert (inputs.problem.nodes, inputs.graph.nodes, inputs.done) == (V, V, [])
         assert isinstance(inputs.problem.penalty[3], ew.NonNegative)
         with pytest.raises(DataError, match="has 7 nodes, not 3: leave --nodes out"):
             make_inputs(ProblemOptions(**where, nodes=3))
@@ -259,4 +259,4 @@ def test_inputs_on_shards_read_nothing_ahead(folder, read):
     scaled = make_inputs(ProblemOptions(shards=str(folder), scale=True))
     assert read == list(range(V))
     assert_allclose(scaled.problem.shards.X.std(0), 1)
-    assert_allclose(scaled.preprocessing["mean"], X.mean(0))
+    assert_allclose(scaled.problem.shards.scaling.centre, X.mean(0))

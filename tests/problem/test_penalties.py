@@ -39,8 +39,10 @@ CATALOGUE = {
     "l1-ball": L1Ball(1.5),
     "l2-ball": L2Ball(0.8),
     "half-space": HalfSpace(NORMAL, -0.4),
+    "sum-on-a-plane": ElasticNet(0.4, 0.6) + Box(-0.5, 1) + HalfSpace(NORMAL, -0.4),
+    "sum-split": GroupL2(0.5, GROUPS) + Box(-0.5, 1),
 }
-FUNCTIONS = {"none", "l1", "l1-zero", "squared", "elastic", "group"}
+FUNCTIONS = {"none", "l1", "l1-zero", "squared", "elastic", "group", "sum-on-a-plane", "sum-split"}
 SETS = [name for name in CATALOGUE if name not in FUNCTIONS]
 
 

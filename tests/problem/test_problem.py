@@ -305,7 +305,7 @@ def refuse(error, match, shards=None, loss=None, **options):
 
 
 def test_refuses_what_is_no_loss():
-    refuse(ProblemError, r"is not a loss: use Logistic\(\), .*CustomLoss\(fn\)", loss="logistic")
+    refuse(ProblemError, r"is not a loss: use Logistic\(\), .*CustomLoss\(fn\)", loss=3)
     refuse(ProblemError, "is not a loss", loss=lambda x, d, y: 0.0)
 
 

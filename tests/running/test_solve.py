@@ -155,21 +155,25 @@ def test_a_foreign_or_damaged_checkpoint_is_refused(tmp_path):
     path = tmp_path / "run.npz"
     same = {"method": "saga-pd", "eta": ETA, "rho": 0.1, "checkpoint": path}
     ew.solve(PROBLEM, GRAPH, rounds=50, **same)
-    for change in ({"seed": 1}, {"eta": 0.01}, {"method": "lsvr-pd"}):
-        with pytest.raises(errors.CheckpointError, match="another run"):
-            ew.solve(PROBLEM, GRAPH, rounds=100, **{**same, **change})
-    others = [
-        {"penalty": ew.L1(0.02)},
-        {"penalty": ew.L2Ball(0.01)},
-        {"loss": ew.Logistic(ridge=0.2)},
-        {"loss": ew.CustomLoss(lambda x, d, y: jax.nn.softplus(-2 * y * (d @ x)), 1.0)},
-        {"sample_weight": np.linspace(1, 2, 60)},
-    ]
-    for other in others:
-        with pytest.raises(errors.CheckpointError, match="another run"):
-            ew.solve(problem(**other), GRAPH, rounds=100, **same)
-    with pytest.raises(errors.CheckpointError, match="another run"):
-        ew.solve(PROBLEM, GRAPH, rounds=100, X0=np.ones(4), **same)
+
+    def refused(differs, problem=PROBLEM, **change):
+        message = f"another run, which had other {differs}: give the same"
+        with pytest.raises(errors.CheckpointError, match=message):
+            ew.solve(problem, GRAPH, rounds=100, **{**same, **change})
+
+    refused("seed", seed=1)
+    refused("steps", eta=0.01)
+    refused("method", method="lsvr-pd")
+    refused("method, seed", method="lsvr-pd", seed=1)
+    refused("first models", X0=np.ones(4))
+    for differs, other in (
+        ("penalty", {"penalty": ew.L1(0.02)}),
+        ("penalty", {"penalty": ew.L2Ball(0.01)}),
+        ("loss", {"loss": ew.Logistic(ridge=0.2)}),
+        ("loss", {"loss": ew.CustomLoss(lambda x, d, y: jax.nn.softplus(-2 * y * (d @ x)), 1.0)}),
+        ("data or split", {"sample_weight": np.linspace(1, 2, 60)}),
+    ):
+        refused(differs, problem(**other))
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(errors.CheckpointError, match="delete it"):
         ew.solve(PROBLEM, GRAPH, "saga-pd", rounds=100, checkpoint=path)

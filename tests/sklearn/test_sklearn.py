@@ -136,6 +136,7 @@ def test_coefficients_are_those_of_the_twin(ours, twin, load):
     ours.fit(X, y)
     twin.fit(X, y)
     assert_allclose(ours.coef_, twin.coef_, atol=1e-5)
+    assert_array_equal(ours.coef_ == 0, twin.coef_ == 0)
     assert_allclose(ours.intercept_, twin.intercept_, atol=1e-5)
     assert np.shape(ours.intercept_) == np.shape(twin.intercept_)
     assert_allclose(ours.predict(X), twin.predict(X), atol=1e-4)
@@ -182,6 +183,22 @@ def test_support_vectors_against_another_solver(classes):
         star = smoothed_hinge(X, np.where(y == label, 1.0, -1.0), C=0.8, width=0.3)
         assert_allclose(ours.coef_[row], star[:-1], atol=1e-5)
         assert_allclose(ours.intercept_[row], star[-1], atol=1e-5)
+
+
+def test_a_corner_of_a_hundredth_on_units_that_differ():
+    """At the start no sample is in a corner: all Hessians are zero there. Runs stayed at the start,
+    or at residuals of 1e-7, where a fall of the objective is below the rounding of the penalty."""
+    X, y = small(2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        ours = DecentralizedSVC(C=20.0, width=0.01, max_iter=1000).fit(X, y)
+    sign, weights = np.where(y == 1, 1.0, -1.0), ours.coef_[0]
+    short = 1 - sign * (X @ weights + ours.intercept_[0])
+    assert ((short > 0) & (short < 0.01)).any(), "nothing is in the corner: this shows less"
+    # the optimum is where |w|^2 / 2 + C sum of losses has no slope, in every feature's own unit
+    pull = 20.0 * sign * np.clip(short / 0.01, 0, 1)
+    assert_allclose((weights - pull @ X) / (np.abs(pull) @ np.abs(X)), 0, atol=1e-7)
+    assert abs(pull.sum()) < 1e-6
 
 
 def test_narrow_corners_lead_to_the_support_vector_machine():
@@ -278,7 +295,10 @@ def test_what_a_fit_tells():
     assert trace["residual"][-1] < 1e-7 < trace["residual"][0]
     assert_allclose(model.node_coef_.mean(0), model.coef_, atol=1e-12)
     assert_allclose(model.node_intercept_.mean(), model.intercept_, atol=1e-12)
-    with pytest.warns(ConvergenceWarning, match=r"ran all 7 rounds, .* raise max_iter or tol"):
+    with pytest.warns(
+        ConvergenceWarning,
+        match=r"ran all 7 rounds, .* times what tol=1e-10 asks .*: raise max_iter or tol$",
+    ):
         model = DecentralizedRidge(max_iter=7, graph="ring", method="saga-pd").fit(X, y)
     assert model.n_iter_ == 7
     assert model.trace_["oracle_calls"][-1] == 6 + 7  # a table of six samples, then one a round
@@ -429,7 +449,9 @@ def test_text_stays_in_its_units_and_is_fitted_by_compiled_rounds(monkeypatch):
     assert (FeatureScaling.of(X, np.ones(120), True, True).scale != 1).any()
 
 
+@pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
 def test_weights_are_repeated_rows():
+    """They arrive, too: with a penalty runs stayed at twice the residual that tol wants."""
     X, y = small(3)
     weight = np.random.default_rng(4).integers(0, 4, len(y))
     for model in (
@@ -462,8 +484,9 @@ REFUSALS = [
     (DecentralizedRidge(method="pdm"), UnknownName, "unknown method 'pdm': did you mean"),
     (DecentralizedRidge(method="gt-saga"), MethodError, "cannot handle a penalty: use saga-pd"),
     (DecentralizedRidge(graph=ew.Graph.ring(99)), DataError, "cannot go to 99 nodes"),
-    (DecentralizedModel("l2"), ProblemError, r"'l2' is not a loss: give one such as ew.Logistic"),
-    (DecentralizedModel(penalty="l1"), ProblemError, r"'l1' is none: give one such as ew.L1"),
+    (DecentralizedModel("l2"), UnknownName, "unknown loss 'l2'"),
+    (DecentralizedModel(3), ProblemError, r"3 is not a loss: give one such as ew.Logistic"),
+    (DecentralizedModel(penalty="l1"), ProblemError, "penalty 'l1' cannot be read: give l1:LAM"),
     (
         DecentralizedModel(ew.CustomLoss(lambda x, d, y: (d @ x - y) ** 2)),
         ProblemError,

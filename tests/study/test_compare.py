@@ -124,6 +124,27 @@ def test_tables_mark_the_best_whoever_it_is():
     assert "40 (20 to 60)" in text(made().table())
 
 
+def test_tables_have_the_seconds_and_break_no_header():
+    shown = text(made().table("bytes_sent"))
+    assert "seconds of compute below" in shown
+    row = next(line for line in shown.splitlines() if "40 s" in line)  # the median of a's
+    assert "20 s" in row
+    assert "seconds of compute below" not in text(made().table("seconds"))
+    narrow = Console(width=46, file=io.StringIO())
+    narrow.print(made().table("rounds"))
+    lines = narrow.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= 46
+    assert all(word in lines[3] for word in ("method", "1e-02", "1e-04", "1e-06"))
+
+
+def test_a_method_that_diverged_is_said_to_have():
+    costs = {u: np.array([0.0, 10]) for u in ALL_UNITS}
+    worse, stuck = Curve(costs, np.array([1.0, 3.0])), Curve(costs, np.array([1.0, 0.5]))
+    found = Comparison({"a": [worse], "b": [stuck]}, {}, {}, (1e-2,), "rounds", 10.0)
+    assert found.markdown().splitlines()[2:] == ["| `b` | - |", "| `a` | diverged |"]
+    assert "diverged: no nearer" in text(found.table())
+
+
 def test_one_that_diverges_is_no_obstacle():
     methods = {"long": ew.EXTRA(ew.Full(), eta=1e3), "pd": "pd"}
     found = ew.compare(problem(), GRAPH, methods, 1200, tune=False, accuracies=LEVELS, show=False)
@@ -137,6 +158,10 @@ def test_it_prints_and_plots(tmp_path, capsys, drawn):
     found.plot(path=tmp_path / "all.png")
     labels = [ax.get_xlabel() for ax in drawn["all.png"].axes if ax.lines]
     assert labels == [LABELS[unit] for unit in ALL_UNITS]
+    panels = [ax for ax in drawn["all.png"].axes if ax.lines]
+    scales = {(ax.get_xscale(), ax.get_yscale()) for ax in panels}
+    assert scales == {("linear", "log")}  # where linear convergence is a straight line
+    assert found.plot("rounds", log_x=True).flat[0].get_xscale() == "log"
     assert [list(lines(ax)) for ax in drawn["all.png"].axes if ax.lines] == [["pd"]] * len(labels)
     plain().plot("bytes_sent", path=tmp_path / "one.png")
     (ax,) = drawn["one.png"].axes

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import jax
 import jax.numpy as jnp
@@ -12,13 +12,18 @@ from jax import Array
 
 from edgewise.backend.threads import on_host
 from edgewise.centralised.coordinates import ScaledSmooth
+from edgewise.centralised.coupled_reference import CoupledReference, is_coupled, kept_reference
 from edgewise.centralised.fixed_point import Anderson, NesterovMomentum, fixed_point
 from edgewise.centralised.smooth_part import MOST_UNKNOWNS, Smooth
 from edgewise.errors import ProblemError, ReferenceWarning
+from edgewise.graph.graph import Graph
+from edgewise.problem.common_points import conflict
+from edgewise.problem.penalty_sum import takes_steps
 from edgewise.problem.problem import Problem
-from edgewise.problem.stacked_penalties import same, stack, takes_steps
+from edgewise.problem.stacked_penalties import same, stack
 
 REMEMBERED = 4
+TOL, ITERATIONS = 1e-12, 20_000
 T = TypeVar("T")
 
 
@@ -36,10 +41,41 @@ class Reference:
     reached: bool = True  # whether that is tol or less, or as little as rounding leaves
 
 
-def reference(problem: Problem, tol: float = 1e-12, iterations: int = 20_000) -> Reference:
-    """Minimise the whole problem by accelerated generalised forward-backward splitting.
+@overload
+def reference(
+    problem: Problem, tol: float | None = None, iterations: int | None = None
+) -> Reference: ...
 
-    One copy z_g of the model per distinct penalty h_g, with the share w_g of the nodes that have
+
+@overload
+def reference(
+    problem: Problem,
+    tol: float | None = None,
+    iterations: int | None = None,
+    *,
+    graph: Graph,
+    between: Any = None,
+) -> CoupledReference: ...
+
+
+def reference(
+    problem: Problem,
+    tol: float | None = None,
+    iterations: int | None = None,
+    graph: Graph | None = None,
+    between: Any = None,
+) -> Reference | CoupledReference:
+    """The optimum of the whole problem, all data in one place.
+
+    tol         1e-12 by default; 1e-10 with couplings, of the optimality conditions
+    iterations  20,000 at most by default; 2,000 linear systems with couplings
+    graph       where edges carry couplings: the answer is a `CoupledReference`, a model per node
+    between     what they carry, as in `solve`; left out, neighbours' models are equal
+
+    The answer is kept with the problem, of couplings the last one, by the objects that were given.
+
+    Without couplings it is found by accelerated generalised forward-backward splitting: one copy
+    z_g of the model per distinct penalty h_g, with the share w_g of the nodes that have
     it: x = sum_g w_g z_g, z_g <- z_g + prox_{t h_g}(2x - z_g - t grad F(x)) - x, where F is the
     mean of the f_i (Raguet, Fadili, Peyre 2013). With one penalty this is the proximal gradient
     method, and takes momentum; with several, Anderson's acceleration. Where the Hessian is
@@ -57,6 +93,9 @@ def reference(problem: Problem, tol: float = 1e-12, iterations: int = 20_000) ->
         raise ProblemError(
             f"{problem!r} is no Problem: make one with edgewise.Problem(shards, loss)"
         )
+    if is_coupled(problem, graph, between):
+        return kept_reference(problem, graph, between, tol, iterations)
+    tol, iterations = TOL if tol is None else tol, ITERATIONS if iterations is None else iterations
     asked, spent, kept = problem.__dict__.get("_reference", (None, None, None))
     if kept is not None and asked <= tol and (kept.reached or iterations <= spent):
         return kept
@@ -169,12 +208,18 @@ def _solve(problem: Problem, tol: float, iterations: int) -> Reference:
         bool(gap <= max(goal, tol * least)),
     )
     if not star.reached:
-        warnings.warn(shortfall(star, tol, iterations, diagonal), ReferenceWarning, stacklevel=3)
+        why = shortfall(problem, star, tol, iterations, diagonal)
+        warnings.warn(why, ReferenceWarning, stacklevel=3)
     return star
 
 
-def shortfall(star: Reference, tol: float, iterations: int, diagonal: bool) -> str:
+def shortfall(
+    problem: Problem, star: Reference, tol: float, iterations: int, diagonal: bool
+) -> str:
     """One line: what was reached, and what to do."""
+    against = conflict(problem.penalty, problem.size - problem.free)
+    if against is not None:
+        return f"there is no centralised answer: {against}: loosen one of them"
     if star.iterations >= iterations:
         advice = f"give edgewise.reference(problem, iterations=) more than {iterations}"
     elif diagonal:

@@ -21,6 +21,7 @@ from edgewise.cli.options import (
     DEMO,
     CompareOptions,
     ListOptions,
+    PredictOptions,
     ReportOptions,
     ReproduceOptions,
     SolveOptions,
@@ -95,6 +96,7 @@ def solve(o: SolveOptions) -> None:
     epilog=examples(
         "compare breast_cancer --scale --normalize --ridge 1e-2 --methods saga-pd,nids,gt-saga",
         "compare data.csv --loss squared --budget 5000 --per rounds --unit bytes_sent",
+        "compare breast_cancer --scale --normalize --ridge 1e-2 --drop 0.2 --awake 0.5",
     ),
 )
 @with_options(CompareOptions)
@@ -137,6 +139,25 @@ def tune(o: TuneOptions) -> None:
 def split(o: SplitOptions) -> None:
     """Deal a data set out to nodes, one file each, and a manifest of sizes and checksums."""
     from edgewise.cli.split import split as run
+
+    run(o)
+
+
+@app.command(
+    "predict",
+    epilog=examples(
+        "predict out/newton-pd-20300101-120000 new.csv",
+        "predict model new.csv --probabilities --output predictions.csv",
+        "predict mesh/peer3 labelled.csv --label outcome",
+    ),
+)
+@with_options(PredictOptions)
+def predict(o: PredictOptions) -> None:
+    """Predict with a saved model: one line a row, and how right it is where labels are there.
+
+    Columns are found by their names, in any order; one that is missing or unknown is refused.
+    """
+    from edgewise.cli.predict import predict as run
 
     run(o)
 

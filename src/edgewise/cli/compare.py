@@ -5,7 +5,8 @@ from typing import Any
 import edgewise as ew
 from edgewise import __version__
 from edgewise.cli.config import effective_config
-from edgewise.cli.inputs import make_inputs, numbers
+from edgewise.cli.inputs import make_engine, make_faults, make_inputs, numbers
+from edgewise.cli.launch import Ranks
 from edgewise.cli.options import CompareOptions
 from edgewise.cli.shell import exit_unless, noticing_interrupts, output, plain, print_end
 from edgewise.cli.solve import describe, logging_to
@@ -19,15 +20,24 @@ QUARTILE_NAMES = ("lower", "median", "upper")
 
 
 def compare(o: CompareOptions) -> None:
-    inputs, console = make_inputs(o), output(o)
+    ranks = Ranks(make_engine(o))
+    with ranks.together():
+        compare_by(ranks, o)
+
+
+def compare_by(ranks: Ranks, o: CompareOptions) -> None:
+    inputs, console = make_inputs(o), output(o, ranks.speaks)
     every = (
         list(ew.list_methods()) if o.methods == "all" else [m.strip() for m in o.methods.split(",")]
     )
-    accuracies = numbers("accuracies", o.accuracies)
+    accuracies, faults = numbers("accuracies", o.accuracies), make_faults(o)
     budget = PASSES * float(inputs.problem.counts.mean()) if o.budget is None else o.budget
-    folder = run_folders.new_folder(o.out, "compare") if o.save else None
-    with logging_to(folder, effective_config("compare", o)), noticing_interrupts() as interrupted:
-        console.print(describe(inputs), highlight=False)
+    folder = ranks.once(lambda: run_folders.new_folder(o.out, "compare")) if o.save else None
+    with (
+        logging_to(folder if ranks.speaks else None, effective_config("compare", o)),
+        noticing_interrupts() as interrupted,
+    ):
+        console.print(describe(inputs, ranks), highlight=False)
         found = ew.compare(
             inputs.problem,
             inputs.graph,
@@ -37,6 +47,8 @@ def compare(o: CompareOptions) -> None:
             tune=o.tune,
             accuracies=accuracies,
             seeds=o.seeds,
+            faults=faults,
+            engine=ranks.engine,
             dtype=o.dtype,
             progress=o.progress,
             show=False,
@@ -49,16 +61,20 @@ def compare(o: CompareOptions) -> None:
             "unit": o.per,
             "best": {f"{a:g}": m for a, m in zip(found.accuracies, levels, strict=True)},
             "costs": costs(found),
+            "ended": {m: found.ended(m)[1] for m in found.runs},
             "factors": {m: t.factors for m, t in found.tunings.items()},
             "refused": found.refused,
+            "harmed": found.harmed,
         }
         console.print(found.table(o.unit))
         if folder is not None:
             summary["folder"] = str(folder)
+        if folder is not None and ranks.speaks:
             write_json(folder / run_folders.RESULT, plain(summary))
             if found.runs:
                 close(found.plot(path=folder / "plot.png").flat[0])
-        print_end(o, console, folder, summary)
+        if ranks.speaks:
+            print_end(o, console, folder, summary)
     exit_unless(any(levels), interrupted())
 
 

@@ -38,8 +38,24 @@ def splits() -> list[str]:
     return ["iid", "label", "size"]
 
 
+def missing() -> list[str]:
+    from edgewise.data.preparation import MISSING
+
+    return list(MISSING)
+
+
+def encodings() -> list[str]:
+    from edgewise.data.preparation import ENCODINGS
+
+    return list(ENCODINGS)
+
+
 def weights() -> list[str]:
     return ["node", "sample"]
+
+
+def log_levels() -> list[str]:
+    return ["debug", "info", "warning", "error"]
 
 
 def engines() -> list[str]:

@@ -22,6 +22,8 @@ def doctor(o: ListOptions) -> None:
     extras: dict[str, list[str]] = {}
     for line in importlib.metadata.requires("edgewise") or []:
         found = PACKAGE_OF.match(line)
+        if found and found[1] == "edgewise":
+            continue  # an extra that stands for others
         if found:
             extras.setdefault(found[2], []).append(found[1])
         else:

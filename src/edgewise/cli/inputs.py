@@ -1,6 +1,6 @@
 """From options to what `solve` takes: samples, a problem, a graph, faults, an engine."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -8,30 +8,67 @@ import numpy as np
 
 import edgewise as ew
 from edgewise import spec
-from edgewise.cli.option_groups import DataOptions, FaultOptions, ProblemOptions, RunOptions
+from edgewise.cli.option_groups import DataOptions, EngineOptions, FaultOptions, ProblemOptions
 from edgewise.cli.shell import launched_process
+from edgewise.cli.table_options import table_options
+from edgewise.data.arrays import Array, Matrix
 from edgewise.data.folders import FolderShards
-from edgewise.data.shards import Array, Matrix
+from edgewise.data.loading import ADVICE, KNOWN, Samples, read_samples
+from edgewise.data.text import OPENERS
 from edgewise.errors import DataError, InputError, UnknownName
 
 
 class Inputs(NamedTuple):
     problem: ew.Problem
     graph: ew.Graph
-    preprocessing: dict[str, Any]
+    sums: ew.Standardization | None = None  # of --standardize, with what it sent
+
+    @property
+    def done(self) -> list[str]:
+        """What was done to a table before, in sentences."""
+        return what_was_done(self.problem.shards)
 
 
-def make_inputs(o: ProblemOptions) -> Inputs:
-    shards, preprocessing = load_shards(o)
+def what_was_done(shards: ew.Shards | FolderShards) -> list[str]:
+    return [] if shards.preparation is None else list(shards.preparation.done)
+
+
+def make_inputs(o: ProblemOptions, engine: ew.MPI | None = None) -> Inputs:
+    shards, sums = load_shards(o), None
+    graph = make_graph(o, shards.nodes)
+    sample_weight = read_weights(o.sample_weight)
+    if o.standardize:
+        shards, sums = standardized(shards, graph, sample_weight, o, engine)
     problem = ew.Problem(
         shards,
         loss=spec.loss(o.loss, o.ridge),
         penalty=spec.penalty(o.penalty, shards.nodes),
         weights=o.weights,
-        sample_weight=read_weights(o.sample_weight),
+        sample_weight=sample_weight,
         intercept=o.intercept,
     )
-    return Inputs(problem, make_graph(o, shards.nodes), preprocessing)
+    return Inputs(problem, graph, sums)
+
+
+def standardized(
+    shards: ew.Shards | FolderShards,
+    graph: ew.Graph,
+    sample_weight: Array | None,
+    o: ProblemOptions,
+    engine: ew.MPI | None,
+) -> tuple[ew.Shards, ew.Standardization]:
+    """By sums over the network, with messages lost and nodes asleep as in the run; a sum is over
+    all nodes, so none leaves in it."""
+    faults = make_faults(o) if isinstance(o, FaultOptions) else None
+    if faults is not None:
+        faults = replace(faults, wipe=(), leave=(), join=(), down=(), bits=None, keep=None)
+    made, sums = ew.standardize(shards, graph, sample_weight, faults=faults, engine=engine)
+    if o.normalize:
+        from sklearn.preprocessing import normalize
+
+        scaling = replace(sums, unit_rows=True)
+        made = replace(made, X=normalize(made.X), scaling=scaling)
+    return made, sums
 
 
 def make_graph(o: ProblemOptions, nodes: int) -> ew.Graph:
@@ -49,7 +86,7 @@ def make_faults(o: FaultOptions) -> ew.Faults | None:
     return spec.faults(given, o.feedback, o.fault_seed)
 
 
-def make_engine(o: RunOptions) -> ew.MPI | None:
+def make_engine(o: EngineOptions) -> ew.MPI | None:
     if o.engine == "mpi":
         return ew.MPI(partition=o.partition)
     if o.engine != "simulator":
@@ -73,7 +110,7 @@ def numbers(name: str, text: str) -> list[float]:
         ) from None
 
 
-def load_shards(o: ProblemOptions) -> tuple[ew.Shards | FolderShards, dict[str, Any]]:
+def load_shards(o: ProblemOptions) -> ew.Shards | FolderShards:
     folder = o.shards
     if o.data is not None and folder is not None:
         raise DataError(f"both data ({o.data}) and shards ({folder}) are given: leave one out")
@@ -82,52 +119,65 @@ def load_shards(o: ProblemOptions) -> tuple[ew.Shards | FolderShards, dict[str, 
     if folder is None:
         return split_samples(o)
     shards = FolderShards(folder)
-    before = shards.manifest.get("about", {}).get("preprocessing", {})
     if o.nodes not in (None, shards.nodes):
         raise DataError(f"{folder} has {shards.nodes} nodes, not {o.nodes}: leave --nodes out")
-    if before and (o.scale or o.normalize):
-        raise DataError(f"{folder} was scaled when it was split: leave --scale, --normalize out")
-    if not (o.scale or o.normalize):
-        return shards, before
-    X, after = preprocess(shards.X, o)
-    return ew.Shards(X, shards.y, shards.counts, shards.order), after
+    of_files = table_options(o)
+    if of_files:
+        raise DataError(
+            f"{folder} holds shards, which were read from a file before: leave "
+            f"{', '.join('--' + name for name in of_files)} out, or split the file again"
+        )
+    if shards.scaling is not None and (o.scale or o.standardize or o.normalize):
+        raise DataError(
+            f"{folder} was scaled when it was split: leave --scale, --standardize, --normalize out"
+        )
+    if o.standardize or not (o.scale or o.normalize):
+        return shards
+    X, scaling = preprocess(shards.X, o)
+    return replace(shards.whole, X=X, scaling=scaling)
 
 
-def split_samples(o: DataOptions) -> tuple[ew.Shards, dict[str, Any]]:
-    X, y = load_samples(o)
-    X, preprocessing = preprocess(X, o)
+def split_samples(o: DataOptions) -> ew.Shards:
+    X, y, columns, lines, preparation = load_samples(o)
+    scaling = None
+    if (o.scale or o.normalize) and not getattr(o, "standardize", False):
+        # a bad value would be a bad mean, and everywhere
+        ew.Shards(X, y, np.array([len(y)]), columns=columns, lines=lines)
+        X, scaling = preprocess(X, o)
     nodes = 10 if o.nodes is None else o.nodes
     seed = o.seed if o.split_seed is None else o.split_seed
-    return ew.split(X, y, nodes, o.how, seed, o.alpha), preprocessing
+    shards = ew.split(X, y, nodes, o.how, seed, o.alpha, columns, lines)
+    return replace(shards, scaling=scaling, preparation=preparation)
 
 
-def load_samples(o: DataOptions) -> tuple[Matrix, Array]:
+def load_samples(o: DataOptions) -> Samples:
     """A file if there is one, else a named set."""
     if o.data is None:
         raise DataError(f"no data: give a file or a name, one of {', '.join(ew.data.names())}")
-    path = Path(o.data)
-    if path.is_file() or path.suffix in (".npz", ".csv", ".svm", ".libsvm", ".gz", ".bz2", ".xz"):
-        return ew.data.load(path, o.features, dense=o.dense, label=o.label)
+    path, given = Path(o.data), table_options(o)
+    if path.is_file() or path.suffix.lower() in (*KNOWN, *OPENERS, *ADVICE):
+        return read_samples(path, o.features, dense=o.dense, label=o.label, **given)
     if o.data not in ew.data.names():
         raise UnknownName("file or data set", o.data, ew.data.names())
-    X, y = ew.data.dataset(o.data)
-    return X, y
+    if given:
+        raise DataError(f"{o.data} is numbers throughout: leave --{next(iter(given))} out")
+    return Samples(*ew.data.dataset(o.data))
 
 
-def preprocess(X: Matrix, o: DataOptions) -> tuple[Matrix, dict[str, Any]]:
+def preprocess(X: Matrix, o: DataOptions) -> tuple[Matrix, ew.Standardization | None]:
     """X scaled as asked, and how, for the model to remember."""
     from sklearn.preprocessing import StandardScaler, normalize
 
-    how: dict[str, Any] = {}
+    if not (o.scale or o.normalize):
+        return X, None
+    centre, scale = np.zeros(X.shape[1]), np.ones(X.shape[1])
     if o.scale:
         scaler = StandardScaler(with_mean=isinstance(X, np.ndarray))
         X = scaler.fit_transform(X)
-        mean = scaler.mean_.tolist() if scaler.with_mean else None
-        how |= {"mean": mean, "scale": scaler.scale_.tolist()}
+        centre, scale = scaler.mean_ if scaler.with_mean else centre, scaler.scale_
     if o.normalize:
         X = normalize(X)
-        how["normalize"] = True
-    return X, how
+    return X, ew.Standardization(centre, scale, unit_rows=o.normalize)
 
 
 def read_weights(path: str | None) -> Array | None:

@@ -9,7 +9,7 @@ import edgewise as ew
 from edgewise.cli.options import ListOptions
 from edgewise.cli.shell import output, print_json
 from edgewise.methods.auto import LOCAL, MOST_UNKNOWNS, NEWTON, STREAMING
-from edgewise.methods.catalogue import AUTO, make
+from edgewise.methods.catalogue import AUTO, make, takes_couplings
 from edgewise.methods.contract import Method
 
 
@@ -17,15 +17,17 @@ def methods(o: ListOptions) -> None:
     advice = ew.list_methods()
     rows = {name: properties(make(name)) | {"advice": advice[name]} for name in advice}
     caption = (
-        "[bold]heals[/]: exact under faults; [bold]vectors[/]: sent an edge and round\n"
+        "[bold]heals[/]: exact under faults; [bold]couples[/]: models need not be equal, between=; "
+        "[bold]vectors[/]: sent an edge and round\n"
         f"[bold]{AUTO}[/], the default: {NEWTON} up to {MOST_UNKNOWNS:,} unknowns, else {LOCAL}; "
         f"{STREAMING} for streams"
     )
     table = Table(caption=caption, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in ("method", "penalty", "exact", "heals", "vectors", "advice"):
+    for column in ("method", "penalty", "exact", "heals", "couples", "vectors", "advice"):
         table.add_column(column, no_wrap=column != "advice")
     for name, row in rows.items():
-        shown = (row[k] for k in ("penalty", "exact", "heals", "vectors_a_round", "advice"))
+        cells = ("penalty", "exact", "heals", "couplings", "vectors_a_round", "advice")
+        shown = (row[k] for k in cells)
         table.add_row(name, *(cell(value) for value in shown))
     output(o).print(table)
     if o.json:
@@ -43,6 +45,7 @@ def properties(method: Method) -> dict[str, Any]:
         "streams": method.streams,
         "solves_subproblem": method.solves_subproblem,
         "second_order": method.second_order,
+        "couplings": takes_couplings(method),
     }
 
 

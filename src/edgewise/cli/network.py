@@ -30,13 +30,18 @@ def init(o: InitOptions) -> None:
     graph = graph_of(o)
     fit = fit_of(o)
     penalties = penalty_of_each(o.penalty, graph.nodes)
-    spec.loss(fit.loss, fit.ridge)  # refuses what is none, as does the next
-    require_method(fit, any(penalties))
+    between = between_of(o.between)
+    if not (between and fit.loss == "none"):  # nobody has data, and each a cost
+        spec.loss(fit.loss, fit.ridge)  # refuses what is none, as does the next
+    require_method(fit, any(penalties), bool(between))
+    if between and fit.intercept:
+        raise InputError("--between takes no --intercept: add a column of ones to the data instead")
 
     def host(id: int) -> str:
         return o.host.replace("{id}", str(id))
 
-    created = mesh.create(o.out, graph, fit, penalties, host, o.port, o.days)
+    own = {"between": between}
+    created = mesh.create(o.out, graph, fit, penalties, host, o.port, o.days, lambda _: own)
     peers = [describe(created, config) for config in created.peers.values()]
     name = created.peers[0].mesh
     console = output(o)
@@ -82,8 +87,13 @@ def add(o: AddOptions) -> None:
     if not all(re.fullmatch(r" *[0-9]+ *", whole) for whole in around):
         raise InputError(f"--neighbours {o.neighbours!r} cannot be read: give numbers, as 2,5")
     fit = next(iter(mesh.read_mesh(o.folder).peers.values())).fit
-    require_method(fit, bool(penalty))
-    grown, id = mesh.add(o.folder, [int(whole) for whole in around], o.host, penalty, o.days)
+    couples = any(config.couples for config in mesh.read_mesh(o.folder).peers.values())
+    require_method(fit, bool(penalty), couples)
+    between = between_of(o.between).get("all")
+    if between and not couples:
+        raise InputError("the others' edges carry no couplings: leave --between out")
+    to = [int(whole) for whole in around]
+    grown, id = mesh.add(o.folder, to, o.host, penalty, o.days, between)
     peer = describe(grown, grown.peers[id])
     console = output(o)
     console.print(
@@ -199,6 +209,13 @@ def penalty_of_each(texts: list[str] | None, nodes: int) -> list[tuple[str, ...]
         for i in range(int(first), int(last or first) + 1):
             each[i] = () if what == "none" else (what,)
     return each
+
+
+def between_of(texts: list[str] | None) -> dict[str, Any]:
+    """The table of every peer."""
+    for text in texts or []:
+        spec.between(text)  # refuses what is none
+    return {"all": texts[0] if len(texts) == 1 else list(texts)} if texts else {}
 
 
 # --- what is printed ------------------------------------------------------------------------------

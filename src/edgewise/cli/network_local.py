@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -16,11 +16,13 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 import typer
 
+import edgewise as ew
 from edgewise import spec
 from edgewise.cli.inputs import split_samples
 from edgewise.cli.network_options import LocalOptions
+from edgewise.cli.node import level_of
 from edgewise.cli.peer_status import Status, show, status_of, table_of
-from edgewise.cli.shell import INTERRUPTED, output
+from edgewise.cli.shell import INTERRUPTED, NEIGHBOURS_AWAY, NOT_CONVERGED, output
 from edgewise.cli.watch import follow, summary
 from edgewise.errors import InputError
 
@@ -39,51 +41,102 @@ ONE_THREAD = {  # where many share a machine
 }
 TICK = 0.2  # seconds between two looks at the processes
 SAME_REASON = 3.0  # seconds for others to give up after the first, as two that do not fit do
+SHORT = (NOT_CONVERGED, NEIGHBOURS_AWAY)  # of tol, or of neighbours: an end like any other
 IN_ORDER = 30.0  # seconds for a checkpoint and farewells, after which a peer is killed
 
 
 def local(o: LocalOptions) -> None:
-    from edgewise.peers.config.peer_config import save
     from edgewise.peers.operations import mesh
 
+    level_of(o.log_level)
     peers = mesh.read_mesh(o.folder).peers
     if o.nodes not in (None, len(peers)):
         raise InputError(f"{o.folder} has {len(peers)} peers: leave --nodes {o.nodes} out")
-    shards, _ = split_samples(replace(o, nodes=len(peers)))
+    files = own_files(peers, Path(o.folder) / "data") if o.data is None else {}
+    shards = None
+    if not files:
+        files, shards = split_files(peers, o)
+    console = output(o)
+    console.print(f"{len(peers)} peers run; their logs are in {o.folder}/peer*/log.jsonl")
+    try:
+        failures, short = run_all(peers, files, console, o.log_level)
+    except KeyboardInterrupt:
+        print("stopped: the same command goes on from the checkpoints", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED) from None
+    finally:
+        if shards is not None:
+            tell_models(peers, shards)
+    show(list(peers.values()), o)
+    if failures:
+        raise InputError("; ".join(f"peer {id}: {why}" for id, why in failures.items()))
+    if short:
+        for id in short:
+            ending = status_of(peers[id]).get("ending") or {}
+            print(f"peer {id}: {ending.get('message', 'did not arrive')}", file=sys.stderr)
+        raise typer.Exit(max(short.values()))
+
+
+def own_files(peers: "dict[int, PeerConfig]", data: Path) -> dict[int, Path | None]:
+    """Data that lie there already, where some peers have a cost instead."""
+    files = {id: data / f"peer{id}.npz" for id in peers}
+    found = {id: path if path.exists() else None for id, path in files.items()}
+    enough = all(found[id] or config.cost for id, config in peers.items())
+    enough = enough and any(config.couples for config in peers.values())
+    return found if enough else {}
+
+
+def split_files(
+    peers: "dict[int, PeerConfig]", o: LocalOptions
+) -> tuple[dict[int, Path | None], ew.Shards]:
+    """A part of the data for each peer."""
+    from edgewise.peers.config.peer_config import save
+
+    shards = split_samples(replace(o, nodes=len(peers)))
     loss = spec.loss(peers[min(peers)].fit.loss, 0.0)
     classes = loss.encode(shards.y)[1]
     data = Path(o.folder) / "data"
     data.mkdir(exist_ok=True)
-    files = {}
+    files: dict[int, Path | None] = {}
     for place, (id, config) in enumerate(sorted(peers.items())):
         X, y = shards[place]
-        files[id] = data / f"peer{id}.npz"
-        np.savez(files[id], X=X if isinstance(X, np.ndarray) else X.toarray(), y=y)
+        files[id] = path = data / f"peer{id}.npz"
+        arrays = {"X": X if isinstance(X, np.ndarray) else X.toarray(), "y": y}
+        if shards.columns is not None:
+            arrays["columns"] = np.array(shards.columns)
+        np.savez(path, **arrays)  # type: ignore[arg-type]
         if classes is not None and config.fit.classes is None:
             known = tuple(np.asarray(classes).tolist())
             save(replace(config, fit=replace(config.fit, classes=known)))
-    console = output(o)
-    console.print(f"{len(peers)} peers run; their logs are in {o.folder}/peer*/log.jsonl")
-    try:
-        failures = run_all(peers, files, console)
-    except KeyboardInterrupt:
-        print("stopped: the same command goes on from the checkpoints", file=sys.stderr)
-        raise typer.Exit(INTERRUPTED) from None
-    show(list(peers.values()), o)
-    if failures:
-        raise InputError("; ".join(f"peer {id}: {why}" for id, why in failures.items()))
+    return files, shards
+
+
+def tell_models(peers: "dict[int, PeerConfig]", shards: ew.Shards) -> None:
+    """Peers were handed data that were prepared and scaled, and do not know; who predicts has data
+    as they were."""
+    if shards.scaling is None and shards.preparation is None:
+        return
+    for config in peers.values():
+        with suppress(InputError):  # a peer that was stopped before it had a model
+            model = ew.load_model(config.out)
+            if model.scaling is None and model.preparation is None:
+                known = replace(model, preparation=shards.preparation)
+                (known if shards.scaling is None else known.before(shards.scaling)).save(config.out)
 
 
 def run_all(
-    peers: "dict[int, PeerConfig]", files: dict[int, Path], console: "Console"
-) -> dict[int, str]:
-    """Every peer in a process of its own, until all have ended; why some failed."""
-    with started(peers, files) as (running, heard):
+    peers: "dict[int, PeerConfig]",
+    files: dict[int, Path | None],
+    console: "Console",
+    log_level: str,
+) -> tuple[dict[int, str], dict[int, int]]:
+    """Every peer in a process of its own, until all have ended: why some failed, and the exit codes
+    of those that ended in order and did not arrive."""
+    with started(peers, files, log_level) as (running, heard):
 
         def over(seconds: float) -> bool:
             until = time.monotonic() + seconds
             while (codes := [process.poll() for process in running.values()]).count(None):
-                if any(code > 0 for code in codes if code is not None):
+                if any(code > 0 and code not in SHORT for code in codes if code is not None):
                     time.sleep(SAME_REASON)
                     return True  # it gave up, and those that have not may wait for it for ever
                 if time.monotonic() >= until:
@@ -98,23 +151,25 @@ def run_all(
             console, lambda: table_of(statuses()), lambda: summary(statuses()), over, stays=False
         )
         codes = {id: process.poll() for id, process in running.items()}
-        return {id: last_line(heard[id]) for id, code in codes.items() if code}
+        failures = {id: last_line(heard[id]) for id, c in codes.items() if c and c not in SHORT}
+        return failures, {id: c for id, c in codes.items() if c in SHORT}
 
 
 @contextmanager
 def started(
-    peers: "dict[int, PeerConfig]", files: dict[int, Path]
+    peers: "dict[int, PeerConfig]", files: dict[int, Path | None], log_level: str
 ) -> Iterator[tuple[Processes, dict[int, IO[bytes]]]]:
     """The processes, and what they say on stderr; those that still run are stopped in the end."""
-    node = [sys.executable, "-m", "edgewise", "node", "--json"]
+    node = [sys.executable, "-m", "edgewise", "node", "--json", "--log-level", log_level]
     running: Processes = {}
     with ExitStack() as opened:
         heard: dict[int, IO[bytes]] = {id: opened.enter_context(TemporaryFile()) for id in peers}
         opened.enter_context(interrupted_by_sigterm())
         try:
             for id, config in peers.items():
+                shard = [] if files[id] is None else ["--shard", str(files[id])]
                 running[id] = subprocess.Popen(
-                    [*node, str(config.path), "--shard", str(files[id])],
+                    [*node, str(config.path), *shard],
                     env=ONE_THREAD | dict(os.environ),
                     stdout=subprocess.DEVNULL,
                     stderr=heard[id],

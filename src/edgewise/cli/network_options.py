@@ -34,9 +34,30 @@ def same(group: type, name: str) -> Any:
     return get_type_hints(group, include_extras=True)[name].__metadata__[0]
 
 
+BETWEEN: Any = option(
+    PROBLEM,
+    "What edges carry, where models need not be equal: equal, shared:0,2, lasso:0.1, lasso-l1:0.1, "
+    "ridge:0.1, huber:0.1,0.5. Several add up. Matrices are written into the TOML files.",
+    metavar="TEXT",
+    show_default=False,
+)
+
+
 @dataclass(frozen=True)
 class KeyOptions:
     days: Annotated[int, option(PEERS, "Until certificates expire.")] = 365
+
+
+@dataclass(frozen=True)
+class LogOptions:
+    log_level: Annotated[
+        str,
+        option(
+            OUTPUT,
+            "What a peer logs: debug, info, warning or error, and what is worse.",
+            autocompletion=names.log_levels,
+        ),
+    ] = "info"
 
 
 @dataclass(frozen=True)
@@ -72,6 +93,7 @@ class InitOptions(CommonOptions, KeyOptions, MethodOptions):
     loss: Annotated[str, same(ProblemOptions, "loss")] = "logistic"
     ridge: Annotated[float, same(ProblemOptions, "ridge")] = 0.0
     penalty: Annotated[Several, same(ProblemOptions, "penalty")] = None
+    between: Annotated[Several, BETWEEN] = None
     intercept: Annotated[bool, same(ProblemOptions, "intercept")] = False
     classes: Annotated[
         Text,
@@ -124,6 +146,7 @@ class AddOptions(CommonOptions, KeyOptions, MeshOptions):
     penalty: Annotated[
         Text, option(PROBLEM, "Its own.", show_default="the others', if all have the same")
     ] = None
+    between: Annotated[Several, BETWEEN] = None
 
 
 @dataclass(frozen=True)
@@ -141,7 +164,7 @@ class RenewOptions(CommonOptions, KeyOptions, MeshOptions):
 
 
 @dataclass(frozen=True)
-class LocalOptions(CommonOptions, DataOptions, MeshOptions):
+class LocalOptions(CommonOptions, DataOptions, LogOptions, MeshOptions):
     data: Annotated[
         Text,
         option(
@@ -162,12 +185,19 @@ class StatusOptions(CommonOptions, MeshOptions):
 
 
 @dataclass(frozen=True)
-class NodeOptions(CommonOptions):
+class NodeOptions(CommonOptions, LogOptions):
     peer: Annotated[
         str,
         typer.Argument(help="The peer's TOML file.", show_default=False, metavar="PEER.TOML"),
     ] = ""
-    shard: Annotated[Text, option(DATA, "The peer's own data: npz, CSV or LIBSVM.")] = None
+    shard: Annotated[
+        Text,
+        option(
+            DATA,
+            "The peer's own data: npz, CSV or LIBSVM.",
+            show_default="none, of a peer with a [cost]",
+        ),
+    ] = None
     status: Annotated[
         bool, option(OUTPUT, "Tell how a peer that runs is doing, and leave it alone.", "--status")
     ] = False

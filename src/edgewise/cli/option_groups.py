@@ -10,6 +10,7 @@ import typer
 
 from edgewise.cli import completion as names
 from edgewise.cli.config import read_config, read_run
+from edgewise.cli.table_options import TableOptions
 
 Text: TypeAlias = str | None
 Number: TypeAlias = float | None
@@ -26,13 +27,13 @@ def option(panel: str, help: str, *flags: str, **more: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class DataOptions:
+class DataOptions(TableOptions):
     data: Annotated[
         Text,
         typer.Argument(
-            help="A file (LIBSVM, CSV, npz; plain, .gz, .bz2, .xz), a folder that `edgewise split` "
-            "wrote, or a named set: breast_cancer, diabetes, digits, iris, wine, a9a, mushrooms, "
-            "...",
+            help="A file (CSV, TSV, Parquet, Arrow, LIBSVM, npz; text also .gz, .bz2, .xz), a "
+            "folder that `edgewise split` wrote, or a named set: breast_cancer, diabetes, digits, "
+            "iris, wine, a9a, mushrooms, ...",
             show_default=False,
             metavar="[DATA]",
             autocompletion=names.data_sets,
@@ -45,9 +46,7 @@ class DataOptions:
     ] = "iid"
     alpha: Annotated[float, option(DATA, "How uneven label and size are: small is very.")] = 0.5
     features: Annotated[Whole, option(DATA, "Columns, where a LIBSVM file cannot tell.")] = None
-    label: Annotated[str, option(DATA, "Label column of a CSV file: last, first or a name.")] = (
-        "last"
-    )
+    label: Annotated[str, option(DATA, "Label column of a table: last, first or a name.")] = "last"
     dense: Annotated[
         bool | None,
         option(
@@ -56,9 +55,13 @@ class DataOptions:
     ] = None
     scale: Annotated[
         bool,
-        option(DATA, "Give every column mean 0 (where X is dense) and variance 1."),
+        option(
+            DATA,
+            "Give every column mean 0 (where X is dense) and variance 1, by looking at all data at "
+            "once, as an experiment may.",
+        ),
     ] = False
-    normalize: Annotated[bool, option(DATA, "Give every row length 1, after --scale.")] = False
+    normalize: Annotated[bool, option(DATA, "Give every row length 1, after columns.")] = False
     seed: Annotated[int, option(DATA, "Of split, graph and run: the same gives the same.")] = 0
     split_seed: Annotated[Whole, option(DATA, "Of the split alone.", show_default="--seed")] = None
 
@@ -92,6 +95,15 @@ class ProblemOptions(DataOptions):
     sample_weight: Annotated[
         Text, option(DATA, "A file (.npy or text) with one weight per sample.")
     ] = None
+    standardize: Annotated[
+        bool,
+        option(
+            DATA,
+            "Do what --scale does, in its place, by sums over the network: neighbours tell each "
+            "other running sums, and nobody pools data.",
+            "--standardize",
+        ),
+    ] = False
     graph: Annotated[
         str,
         option(
@@ -168,12 +180,7 @@ class FolderOptions:
 
 
 @dataclass(frozen=True)
-class RunOptions:
-    eta: Annotated[Text, option(METHOD, "auto, theory, a number, or one per node: 0.1,0.2,...")] = (
-        None
-    )
-    rho: Annotated[Text, option(METHOD, "auto, theory, a number, or one per edge.")] = None
-    devices: Annotated[Whole, option(METHOD, "Spread the nodes over so many GPUs.")] = None
+class EngineOptions:
     engine: Annotated[
         str,
         option(
@@ -191,6 +198,15 @@ class RunOptions:
             autocompletion=names.partitions,
         ),
     ] = "metis"
+
+
+@dataclass(frozen=True)
+class RunOptions(EngineOptions):
+    eta: Annotated[Text, option(METHOD, "auto, theory, a number, or one per node: 0.1,0.2,...")] = (
+        None
+    )
+    rho: Annotated[Text, option(METHOD, "auto, theory, a number, or one per edge.")] = None
+    devices: Annotated[Whole, option(METHOD, "Spread the nodes over so many GPUs.")] = None
     rounds: Annotated[int, option(STOP, "Communication rounds, at most.")] = 5000
     tol: Annotated[Number, option(STOP, "Stop at this optimality residual.")] = None
     oracle_budget: Annotated[Number, option(STOP, "Stop at so many oracle calls a node.")] = None

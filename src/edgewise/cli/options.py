@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from edgewise.cli import completion as names
-from edgewise.cli.network_options import NETWORK_COMMANDS
+from edgewise.cli.network_options import NETWORK_COMMANDS, same
 from edgewise.cli.option_groups import (
     DATA,
     METHOD,
@@ -15,6 +15,7 @@ from edgewise.cli.option_groups import (
     BudgetOptions,
     CommonOptions,
     DataOptions,
+    EngineOptions,
     FaultOptions,
     FolderOptions,
     MethodOptions,
@@ -25,6 +26,7 @@ from edgewise.cli.option_groups import (
     Whole,
     option,
 )
+from edgewise.cli.table_options import TableOptions
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,9 @@ DEMO = {
 
 
 @dataclass(frozen=True)
-class CompareOptions(CommonOptions, FolderOptions, BudgetOptions, ProblemOptions):
+class CompareOptions(
+    CommonOptions, FolderOptions, FaultOptions, EngineOptions, BudgetOptions, ProblemOptions
+):
     methods: Annotated[
         str,
         option(METHOD, "Names with commas between, or all.", autocompletion=names.methods),
@@ -72,7 +76,15 @@ class CompareOptions(CommonOptions, FolderOptions, BudgetOptions, ProblemOptions
 
 
 @dataclass(frozen=True)
-class TuneOptions(CommonOptions, FolderOptions, BudgetOptions, MethodOptions, ProblemOptions):
+class TuneOptions(
+    CommonOptions,
+    FolderOptions,
+    FaultOptions,
+    EngineOptions,
+    BudgetOptions,
+    MethodOptions,
+    ProblemOptions,
+):
     target: Annotated[
         float, option(SEARCH, "Divergence to reach, as a part of what it is at the start.")
     ] = 1e-9
@@ -82,6 +94,48 @@ class TuneOptions(CommonOptions, FolderOptions, BudgetOptions, MethodOptions, Pr
 @dataclass(frozen=True)
 class SplitOptions(CommonOptions, DataOptions):
     out: Annotated[str, option(OUTPUT, "Folder for the shards.")] = "shards"
+
+
+@dataclass(frozen=True)
+class PredictOptions(CommonOptions):
+    model: Annotated[
+        Text,
+        typer.Argument(
+            help="A folder of `edgewise solve`, of a peer, or that result.save wrote; or a "
+            "model.json.",
+            show_default=False,
+            metavar="MODEL",
+        ),
+    ] = None
+    data: Annotated[
+        Text,
+        typer.Argument(
+            help="A file as `edgewise solve` takes it: a table (CSV, Parquet, ...) with labels or "
+            "without, LIBSVM, npz.",
+            show_default=False,
+            metavar="DATA",
+            autocompletion=names.data_sets,
+        ),
+    ] = None
+    output: Annotated[
+        Text, option(OUTPUT, "A CSV file for the predictions.", show_default="stdout")
+    ] = None
+    probabilities: Annotated[
+        bool, option(OUTPUT, "Write the probability of every class too.", "--probabilities")
+    ] = False
+    label: Annotated[
+        Text,
+        option(
+            DATA,
+            "Label column of a table, if it has one: last, first or a name.",
+            show_default="as it was called in the fit",
+        ),
+    ] = None
+    ignore: Annotated[Several, same(TableOptions, "ignore")] = None
+    separator: Annotated[Text, same(TableOptions, "separator")] = None
+    decimal: Annotated[Text, same(TableOptions, "decimal")] = None
+    encoding: Annotated[Text, same(TableOptions, "encoding")] = None
+    header: Annotated[bool | None, same(TableOptions, "header")] = None
 
 
 @dataclass(frozen=True)
@@ -142,6 +196,7 @@ COMMANDS = (
     CompareOptions,
     TuneOptions,
     SplitOptions,
+    PredictOptions,
     ReportOptions,
     ReproduceOptions,
     ListOptions,

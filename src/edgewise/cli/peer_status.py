@@ -26,18 +26,31 @@ def show(configs: "list[PeerConfig]", o: Any) -> None:
 
 
 def table_of(statuses: list[Status]) -> Table:
-    table = Table("peer", "state", "rounds", "residual", "neighbours there", "sent", "seen")
+    coupled = any("violation" in one for one in statuses)
+    further = ["violation", "there"] if coupled else ["neighbours there"]  # 80 columns are enough
+    table = Table("peer", "state", "rounds", "residual", *further, "sent", "seen")
     for one in statuses:
         table.add_row(
             str(one["peer"]),
             one["state"],
             f"{one.get('rounds', 0):,.0f}",
-            number(one.get("residual")),
+            residual_of(one),
+            *([number(one.get("violation"))] if coupled else []),
             there(one),
             filesize.decimal(int(one.get("bytes_sent", 0))),
             f"{time.time() - one['time']:.0f} s ago" if "time" in one else "never",
         )
     return table
+
+
+def residual_of(one: Status) -> str:
+    """With whom it does not speak of: a neighbour that has been silent is in it as it was then."""
+    away = one.get("away") or {}
+    without = ", ".join(f"{j} since round {since}" for j, since in away.items())
+    ending = one.get("ending") or {}
+    goal = "" if ending.get("tol") is None else "tol met" if ending["met"] else "tol NOT met"
+    absent = f"(without {without})" if without else ""
+    return " ".join(part for part in (number(one.get("residual")), goal, absent) if part)
 
 
 def there(one: Status) -> str:

@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 import edgewise as ew
@@ -21,7 +24,9 @@ from edgewise.running.run_folders import Saved
 from edgewise.running.trace import COLUMNS, Trace
 from edgewise.study.tables import short
 
-NUMBERS = ("rounds", "oracle_calls", "bytes_sent", "bregman", "residual")
+NUMBERS = ("rounds", "oracle_calls", "bytes_sent", "seconds", "bregman", "residual")
+LEAST_NAME = 12  # columns for a run's name, which may break anywhere
+STATES = {"": "", "yes": "converged: ", "no": "not converged: ", "unfinished": "unfinished"}
 TRACES = (".npz", ".csv")
 PAGES = (".html",)
 PLOTS = (".png", ".pdf", ".svg")
@@ -55,16 +60,8 @@ def report(o: ReportOptions) -> None:
     for column in (o.x, o.y):
         require_known(solves, column)
     rows = [summarise(run) for run in solves]
-    table = Table(title="runs")
-    for name in ("run", "method", "converged", *NUMBERS):
-        table.add_column(
-            name.replace("_", " "), justify="right" if name in NUMBERS else "left", overflow="fold"
-        )
-    for run, row in zip(solves, rows, strict=True):
-        numbers = [number_text(name, row.get(name)) for name in NUMBERS]
-        table.add_row(str(row["run"]), str(row["method"]), state(run), *numbers)
     console = output(o)
-    console.print(table)
+    console.print(table_of(solves, rows, console))
     if others_there:
         console.print(f"no runs, left out: {', '.join(others_there)}", highlight=False)
     for run in others:
@@ -121,6 +118,39 @@ def summarise(run: Saved) -> dict[str, object]:
     result = run.result or {}
     head = {"run": str(run.folder), "method": run.config.get("method"), "converged": None}
     return head | {k: result[k] for k in ("converged", "message", *NUMBERS) if k in result}
+
+
+def table_of(
+    solves: Sequence[Saved], rows: Sequence[Mapping[str, object]], console: Console
+) -> Table:
+    """A row per run; where the terminal is too narrow for one, a line of text per run."""
+    table = Table(title="runs", box=SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False)
+    table.add_column("run", overflow="fold", min_width=LEAST_NAME)
+    numbers = [[number_text(name, row.get(name)) for name in NUMBERS] for row in rows]
+    for name, texts in zip(("converged", *NUMBERS), [[], *zip(*numbers, strict=True)], strict=True):
+        width = max(map(len, (*name.split("_"), *texts)))  # so that no header breaks in a word
+        justify: Any = "left" if name == "converged" else "right"
+        table.add_column(name.replace("_", "\n"), justify=justify, min_width=width, no_wrap=True)
+    for run, row, texts in zip(solves, rows, numbers, strict=True):
+        table.add_row(name_of(row), state(run), *texts)
+    narrowest = sum((column.min_width or 0) + 2 for column in table.columns)  # a gap and an edge
+    if narrowest <= console.width:
+        return table
+    told = Table(title="runs", box=None, show_header=False, padding=(0, 0, 1, 0))
+    for run, row, texts in zip(solves, rows, numbers, strict=True):
+        known = (
+            f"{name.replace('_', ' ')}\xa0{text}"
+            for name, text in zip(NUMBERS, texts, strict=True)
+            if text
+        )
+        told.add_row(f"{name_of(row)}\n{STATES[state(run)]}{', '.join(known)}")
+    return told
+
+
+def name_of(row: Mapping[str, object]) -> str:
+    """Markup: the method, and the folder below it."""
+    method, folder = escape(str(row["method"])), escape(str(row["run"]))
+    return f"[bold]{method}[/]\n[dim]{folder}[/]" if method != folder else folder
 
 
 def state(run: Saved) -> str:

@@ -24,10 +24,11 @@ from edgewise.errors import DivergenceWarning, EdgewiseError
 T = TypeVar("T")
 log = logging.getLogger("edgewise")
 
-FINE, NOT_CONVERGED, BAD_INPUT, OUR_FAULT, INTERRUPTED = 0, 1, 2, 3, 130
+FINE, NOT_CONVERGED, BAD_INPUT, NEIGHBOURS_AWAY, OUR_FAULT, INTERRUPTED = 0, 1, 2, 3, 70, 130
 EXIT_CODES = (
     "[bold]Exit codes[/]: 0 fine; 1 not converged, or diverged (the message says which); 2 an "
-    "option or input that cannot be used; 3 a fault of Edgewise; 130 interrupted."
+    "option or input that cannot be used; 3 a peer whose neighbours were away at the end; 70 a "
+    "fault of Edgewise; 130 interrupted."
 )
 
 
@@ -96,8 +97,15 @@ def reporting_errors(debug: bool, speaks: bool = True) -> Iterator[None]:
         code, message = INTERRUPTED, "interrupted"
     except typer.Exit:
         raise
-    except (EdgewiseError, OSError) as error:
+    except EdgewiseError as error:
         message = f"error: {error}"
+    except OSError as error:
+        message = f"error: {error}"
+        if error.filename is not None:  # a file of the user's, as far as we can tell
+            message = (
+                f"error: {error.filename} cannot be read or written ({error.strerror}): check the "
+                "path, and that you may"
+            )
     except Exception as error:
         code = OUR_FAULT
         message = f"error: {type(error).__name__}: {error}; this is a fault of Edgewise, not yours"

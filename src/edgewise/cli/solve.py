@@ -50,7 +50,7 @@ def require_checkpoint(folder: Path, given: str | None) -> None:
 
 
 def solve_by(ranks: Ranks, o: SolveOptions) -> None:
-    inputs = make_inputs(o)
+    inputs = make_inputs(o, ranks.engine)
     problem, graph = inputs.problem, inputs.graph
     method, faults = spec.method(o.method, o.set), make_faults(o)
     eta, rho, note = spec.steps(o.eta), spec.steps(o.rho), ""
@@ -72,6 +72,8 @@ def solve_by(ranks: Ranks, o: SolveOptions) -> None:
         else nullcontext() as board,
     ):
         console.print(describe(inputs, ranks), highlight=False)
+        if inputs.sums is not None:
+            console.print(describe_sums(inputs.sums), highlight=False)
         if note:
             console.print(note, highlight=False)
         result = ew.solve(
@@ -104,12 +106,11 @@ def solve_by(ranks: Ranks, o: SolveOptions) -> None:
         if folder is not None:
             summary["folder"] = str(folder)
         if folder is not None and ranks.speaks:
-            run_folders.save_result(
-                folder, problem, graph, result, plain(summary), inputs.preprocessing, labels
-            )
+            run_folders.save_result(folder, problem, graph, result, plain(summary), labels)
         console.print(f"[bold]{o.method}[/]: {result.message}", highlight=False)
         console.print(table(summary))
-        if not result.converged and not o.scale and uneven(held.shards.X):
+        said = "--scale" in result.message
+        if not (result.converged or o.scale or said) and uneven(held.shards.X):
             console.print("the columns differ in scale more than tenfold: try --scale")
         if ranks.speaks:
             print_end(o, console, folder, summary)
@@ -121,10 +122,16 @@ def describe(inputs: Inputs, ranks: Ranks | None = None) -> str:
     least, most = counts.min(), counts.max()
     held = f"{least}" if least == most else f"{least} to {most}"
     return (
-        f"{inputs.problem.shards.samples} samples at {inputs.problem.nodes} peers ({held} each), "
+        "".join(f"{what}\n" for what in inputs.done)
+        + f"{inputs.problem.shards.samples} samples at {inputs.problem.nodes} peers ({held} each), "
         f"{inputs.problem.size} unknowns, {inputs.graph.edge_count} edges"
         + (f", over {ranks.engine.ranks} ranks" if ranks and ranks.engine else "")
     )
+
+
+def describe_sums(sums: ew.Standardization) -> str:
+    sent = f"{sums.rounds} rounds of sums over the network, {sums.bytes_sent:,.0f} bytes"
+    return f"standardised by {sent}" + ("" if sums.reached else ", short of their accuracy")
 
 
 @contextmanager

@@ -32,6 +32,7 @@ def summarise(
         "message": result.message,
         "nodes": problem.nodes,
         "edges": inputs.graph.edge_count,
+        "data": inputs.done,
         "samples": problem.shards.samples,
         "unknowns": problem.size,
         **{name: float(result.trace[name][-1]) for name in COLUMNS},
@@ -40,6 +41,13 @@ def summarise(
         "score_kind": "R²" if problem.classes is None else "accuracy",
         "score": score(held, x, ranks),
     }
+    if inputs.sums is not None:
+        sums = inputs.sums
+        summary["standardize"] = {
+            "rounds": sums.rounds,
+            "bytes_sent": sums.bytes_sent,
+            "reached": sums.reached,
+        }
     cost = problem.shards.samples * problem.size * problem.nodes
     if ranks.engine is None and cost < MOST_SCORED:  # else a rank would need others' models
         summary["score_worst_peer"] = min(score(held, own, ranks) for own in result.X)

@@ -9,7 +9,8 @@ import numpy as np
 import edgewise as ew
 from edgewise import __version__, spec
 from edgewise.cli.config import effective_config
-from edgewise.cli.inputs import make_inputs, numbers
+from edgewise.cli.inputs import make_engine, make_faults, make_inputs, numbers
+from edgewise.cli.launch import Ranks
 from edgewise.cli.options import TuneOptions
 from edgewise.cli.shell import exit_unless, noticing_interrupts, output, plain, print_end
 from edgewise.cli.solve import describe, logging_to
@@ -22,16 +23,26 @@ from edgewise.running import run_folders
 
 
 def tune(o: TuneOptions) -> None:
-    inputs, console = make_inputs(o), output(o)
+    ranks = Ranks(make_engine(o))
+    with ranks.together():
+        tune_by(ranks, o)
+
+
+def tune_by(ranks: Ranks, o: TuneOptions) -> None:
+    inputs, console = make_inputs(o), output(o, ranks.speaks)
     method, factors = spec.method(o.method, o.set), numbers("factors", o.factors)
     note = ""
     if o.method == AUTO:  # by its name from here on, for `solve --config best.toml` too
         _, name, note = choose(method, inputs.problem, inputs.graph, tunable=True)
         o, method = replace(o, method=name), name
-    folder = run_folders.new_folder(o.out, f"tune-{o.method}") if o.save else None
-    config = effective_config("tune", o)
-    with logging_to(folder, config), noticing_interrupts() as interrupted:
-        console.print(describe(inputs), highlight=False)
+    folder, faults, config = None, make_faults(o), effective_config("tune", o)
+    if o.save:
+        folder = ranks.once(lambda: run_folders.new_folder(o.out, f"tune-{o.method}"))
+    with (
+        logging_to(folder if ranks.speaks else None, config),
+        noticing_interrupts() as interrupted,
+    ):
+        console.print(describe(inputs, ranks), highlight=False)
         if note:
             console.print(note, highlight=False)
         found = ew.tune(
@@ -43,6 +54,8 @@ def tune(o: TuneOptions) -> None:
             target=o.target,
             factors=factors,
             seed=o.seed,
+            faults=faults,
+            engine=ranks.engine,
             dtype=o.dtype,
             progress=o.progress,
         )
@@ -59,11 +72,13 @@ def tune(o: TuneOptions) -> None:
         console.print(found.message)
         if folder is not None:
             summary["folder"] = str(folder)
+        if folder is not None and ranks.speaks:
             write_json(folder / run_folders.RESULT, plain(summary))
             write_toml(folder / "best.toml", best(config, found.steps))
             save_table(folder / "surface.csv", found.surface)
             close(found.plot(path=folder / "plot.png"))
-        print_end(o, console, folder, summary)
+        if ranks.speaks:
+            print_end(o, console, folder, summary)
     exit_unless(found.diverged < summary["cells"], interrupted())
 
 

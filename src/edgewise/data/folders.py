@@ -14,11 +14,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from edgewise.data.arrays import Array, Matrix, aligned_empty, as_matrix
+from edgewise.data.preparation import Preparation
 from edgewise.data.readers import read_npz
-from edgewise.data.shards import Array, Matrix, Shards, aligned_empty, as_counts, as_matrix
+from edgewise.data.scaling import Standardization
+from edgewise.data.shards import Shards, as_counts, as_names
 from edgewise.data.splitting import MOST_CLASSES
 from edgewise.errors import DataError
-from edgewise.fileio import write_json
+from edgewise.fileio import make_folder, write_json
 
 MANIFEST = "manifest.json"
 FORMAT = {"format": "edgewise-shards", "version": 1}
@@ -30,20 +33,24 @@ def write_shards(
     """Write one file per node, then the manifest: a folder without one was not finished.
 
     A node's file holds X and y (or y with the parts of a CSR matrix), as `load` reads them, and
-    `order`, the rows of the data set that was split. `about` is kept in the manifest.
+    `order`, the rows of the data set that was split; where they are known, `lines` of its file and
+    `columns`, names. `about` is kept in the manifest.
     """
     folder = Path(folder)
     if (folder / MANIFEST).exists():
         raise DataError(f"{folder} holds shards already: give another folder, or delete it")
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder, "give another folder (--out)", exist_ok=True)
     digits = len(str(shards.nodes - 1))
     files = []
     for node, (X, y) in enumerate(shards):
         path = folder / f"node-{node:0{digits}d}.npz"
         arrays = {"y": y, **stored_arrays(X)}
-        if shards.order is not None:
-            first = int(shards.first[node])
-            arrays["order"] = shards.order[first : first + len(y)]
+        first = int(shards.first[node])
+        for name, origin in (("order", shards.order), ("lines", shards.lines)):
+            if origin is not None:
+                arrays[name] = origin[first : first + len(y)]
+        if shards.columns is not None:  # a peer gets this file alone
+            arrays["columns"] = np.array(shards.columns)
         np.savez(path, **arrays)  # type: ignore[arg-type]
         files.append({"file": path.name, "samples": len(y), "sha256": digest(path)})
     manifest = {
@@ -53,7 +60,10 @@ def write_shards(
         "features": shards.features,
         "dtype": str(shards.X.dtype),
         "sparse": not isinstance(shards.X, np.ndarray),
+        "columns": None if shards.columns is None else list(shards.columns),
         "labels": describe_labels(shards.y),
+        "scaling": None if shards.scaling is None else shards.scaling.to_dict(),
+        "preparation": None if shards.preparation is None else shards.preparation.to_dict(),
         "about": dict(about or {}),
         "shards": files,
     }
@@ -91,6 +101,13 @@ def load_node(
     folder: str | PathLike[str], node: int, manifest: Mapping[str, Any] | None = None
 ) -> tuple[Matrix, Array, Array | None]:
     """X, y and order of one node, its file held against the manifest; no other file is read."""
+    return read_node(folder, node, manifest)[:3]
+
+
+def read_node(
+    folder: str | PathLike[str], node: int, manifest: Mapping[str, Any] | None
+) -> tuple[Matrix, Array, Array | None, Array | None]:
+    """X, y, order and lines."""
     manifest = read_manifest(folder) if manifest is None else manifest
     if not 0 <= node < manifest["nodes"]:
         raise DataError(f"{folder} has no node {node}: nodes are 0 to {manifest['nodes'] - 1}")
@@ -107,7 +124,8 @@ def load_node(
     if X.shape != (entry["samples"], manifest["features"]):
         raise DataError(f"{path} has shape {X.shape}, not as {MANIFEST} says: split the data again")
     with np.load(path, allow_pickle=False) as file:
-        return X, y, file["order"] if "order" in file.files else None
+        order, lines = (file[k] if k in file.files else None for k in ("order", "lines"))
+    return X, y, order, lines
 
 
 class FolderShards:
@@ -125,6 +143,12 @@ class FolderShards:
         self.features = int(self.manifest["features"])
         self.dtype, self.sparse = np.dtype(self.manifest["dtype"]), bool(self.manifest["sparse"])
         self.label_dtype = np.dtype(self.manifest["labels"]["dtype"])
+        scaling = self.manifest.get("scaling")
+        self.scaling = None if scaling is None else Standardization.from_dict(scaling)
+        prepared = self.manifest.get("preparation")
+        self.preparation = None if prepared is None else Preparation.from_dict(prepared)
+        names = self.manifest.get("columns")  # folders of older versions have none
+        self.columns = None if names is None else as_names(names, self.features)
 
     @property
     def classes(self) -> Array | None:
@@ -167,19 +191,24 @@ class FolderShards:
         shape = (int(counts.sum()), self.features)
         joined = None if self.sparse else aligned_empty(shape, self.dtype)
         blocks: list[Any] = []
-        labels, orders = [], []
+        labels: list[Array] = []
+        origins: dict[str, list[Array]] = {"order": [], "lines": []}
         for node, end in zip(nodes, np.cumsum(counts), strict=True):
-            X, y, order = load_node(self.folder, int(node), self.manifest)
+            X, y, *known = read_node(self.folder, int(node), self.manifest)
             labels.append(y)
-            orders.append(order)
+            for kept, one in zip(origins.values(), known, strict=True):
+                kept += [] if one is None else [one]
             if joined is None:
                 blocks.append(X)
             else:
                 joined[end - len(y) : end] = X
         matrix = as_matrix(sp.vstack(blocks, format="csr")) if joined is None else joined
-        known = [order for order in orders if order is not None]
-        order = np.concatenate(known) if len(known) == len(orders) else None
-        return Shards(matrix, np.concatenate(labels), counts, order)
+        origin = {
+            name: np.concatenate(kept) for name, kept in origins.items() if len(kept) == len(labels)
+        }
+        y, order, lines = np.concatenate(labels), origin.get("order"), origin.get("lines")
+        about = (self.columns, lines, self.scaling, self.preparation)
+        return Shards(matrix, y, counts, order, *about)
 
 
 def load_shards(folder: str | PathLike[str]) -> Shards:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from edgewise.backend.cache import folder as cache_folder
+from edgewise.data.arrays import Array, Matrix
 from edgewise.data.readers import read_libsvm
-from edgewise.data.shards import Array, Matrix
 from edgewise.errors import DownloadError, UnknownName
 from edgewise.fileio import replacing
 

@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from edgewise.data import frames
+from edgewise.data.arrays import (
+    LARGEST,
+    Array,
+    Matrix,
+    aligned_empty,
+    as_labels,
+    as_matrix,
+    is_sparse,
+    missing_labels,
+    unusable_rows,
+)
 from edgewise.errors import DataError
-
-Array: TypeAlias = NDArray[Any]
-Matrix: TypeAlias = "Array | sp.csr_array[Any]"
-
-ALIGNMENT = 64  # what JAX asks of host memory that it is to use in place
-BLOCK_BYTES = 8 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,16 +32,28 @@ class Shards:
 
     X is a C-contiguous float32 or float64 array, kept without a copy if it already is one (so do
     not change it afterwards), or a CSR array. Row r is row order[r] of the data set that was
-    split; None says: as given.
-    Labels are kept as they are, numbers or text.
+    split; None says: as given. `lines` are the rows' lines in the file that they came from, and
+    `columns` the names of X's columns, where they are known: a pandas frame brings its own.
+    Labels are kept as they are, numbers or text. `scaling` is the `Standardization` that X has
+    been through, and `preparation` the `Preparation` of the table that X is of, before: models
+    remember both, and take data as they were.
     """
 
     X: Matrix
     y: Array
     counts: NDArray[np.int64]
     order: NDArray[np.int64] | None = None
+    columns: tuple[str, ...] | None = None
+    lines: NDArray[np.int64] | None = None
+    scaling: Any = None
+    preparation: Any = None
 
     def __post_init__(self) -> None:
+        if frames.is_frame(self.X):
+            named = frames.names_of(self.X) if self.columns is None else self.columns
+            lines = frames.lines_of(self.X) if self.lines is None else self.lines
+            object.__setattr__(self, "columns", named)
+            object.__setattr__(self, "lines", lines)
         given: dict[str, Any] = {
             "X": as_matrix(self.X),
             "y": as_labels(self.y),
@@ -49,11 +67,14 @@ class Shards:
                 f"X has {rows} rows, y has {len(self.y)} and the counts add up to "
                 f"{self.counts.sum()}: give one label per row, and counts that cover every row once"
             )
-        if self.order is not None and len(self.order) != rows:
-            raise DataError(
-                f"order has {len(self.order)} entries for {rows} rows: give one per row, or None"
-            )
-        self._refuse_non_finite()
+        for name, one in (("order", self.order), ("lines", self.lines)):
+            if one is not None and len(one) != rows:
+                raise DataError(
+                    f"{name} has {len(one)} entries for {rows} rows: give one per row, or None"
+                )
+        if self.columns is not None:
+            object.__setattr__(self, "columns", as_names(self.columns, self.features))
+        self._refuse_unusable()
 
     @classmethod
     def from_parts(cls, parts: Iterable[tuple[Any, Any]]) -> Shards:
@@ -65,9 +86,13 @@ class Shards:
                 "these are no shards: give a list with one (X_i, y_i) pair per node, or deal out "
                 "one data set with edgewise.split(X, y, nodes=...)"
             ) from wrong
-        pairs = [(as_matrix(X), as_labels(y)) for X, y in given]
-        if not pairs:
+        if not given:
             raise DataError("there are no nodes: give at least one (X, y) part")
+        columns, frames_or_arrays = frames.in_one_order([X for X, _ in given])
+        lines = [frames.lines_of(X) for X, _ in given]
+        pairs = [
+            (as_matrix(X), as_labels(y)) for X, (_, y) in zip(frames_or_arrays, given, strict=True)
+        ]
         matrices, labels = [X for X, _ in pairs], [y for _, y in pairs]
         for node, (X, y) in enumerate(pairs):
             if X.shape[1] != matrices[0].shape[1]:
@@ -88,7 +113,14 @@ class Shards:
                     f"node {node} and node 0 have one text labels, one numbers: use one kind"
                 )
         counts = np.array([len(y) for y in labels], dtype=np.int64)
-        return cls(_stack(matrices, int(counts.sum())), np.concatenate(labels), counts)
+        known = [one for one in lines if one is not None]
+        return cls(
+            _stack(matrices, int(counts.sum())),
+            np.concatenate(labels),
+            counts,
+            columns=columns,
+            lines=np.concatenate(known) if len(known) == len(lines) else None,
+        )
 
     @classmethod
     def build(
@@ -140,108 +172,62 @@ class Shards:
         """The shards of some of the nodes."""
         rows = rows_of(self, nodes)
         order = None if self.order is None else self.order[rows]
-        return Shards(self.X[rows], self.y[rows], self.counts[nodes], order)
+        lines = None if self.lines is None else self.lines[rows]
+        about = (self.columns, lines, self.scaling, self.preparation)
+        return Shards(self.X[rows], self.y[rows], self.counts[nodes], order, *about)
 
-    def _refuse_non_finite(self) -> None:
+    def _refuse_unusable(self) -> None:
+        """NaN, infinities, what is too large to compute with, and labels that are none."""
         if isinstance(self.X, np.ndarray):
-            row = _first_non_finite(self.X)
+            rows = unusable_rows(self.X)
         else:
-            row = _first_non_finite(self.X.data)
-            if row is not None:
-                row = int(np.searchsorted(self.X.indptr, row, side="right")) - 1
-        what = "X"
-        if row is None and self.y.dtype.kind == "f":
-            row, what = _first_non_finite(self.y), "y"
-        if row is not None:
-            node = int(np.searchsorted(self.first, row, side="right")) - 1
+            entries = unusable_rows(self.X.data)
+            rows = np.unique(np.searchsorted(self.X.indptr, entries, side="right") - 1)
+        without = np.flatnonzero(missing_labels(self.y))
+        if len(rows):
+            row = self._earliest(rows)
+            one: Any = self.X[row : row + 1]
+            values = (one.toarray() if is_sparse(one) else one)[0]
+            column = int(np.argmin(np.abs(values) < LARGEST))
+            named = column if self.columns is None else f'"{self.columns[column]}"'
+            value = values[column]
+            what = "a NaN" if np.isnan(value) else "an infinity"
+            todo = "drop that sample or fill in the value"
+            if np.isfinite(value):
+                what, todo = f"{value:.3g}", f"give numbers below {LARGEST:g}, in a larger unit"
             raise DataError(
-                f"{what} has a NaN or an infinity in row {row} (node {node}, its row "
-                f"{row - self.first[node]}): drop that sample or fill in the value"
+                f"X has {what} in column {named}, {self._place(row)}{more(rows)}: {todo}"
             )
+        if len(without):
+            row = self._earliest(without)
+            what = {"f": "a NaN or an infinity"}.get(self.y.dtype.kind, "no label")
+            raise DataError(
+                f"y has {what} in {self._place(row)}{more(without)}: drop that sample or fill in "
+                "its label"
+            )
+
+    def _earliest(self, rows: NDArray[np.int64]) -> int:
+        """Of some rows the first in the file or the data set, where people will look."""
+        origin = self.lines if self.lines is not None else self.order
+        return int(rows[0] if origin is None else rows[np.argmin(np.asarray(origin)[rows])])
+
+    def _place(self, row: int) -> str:
+        node = int(np.searchsorted(self.first, row, side="right")) - 1
+        held = f" (node {node}, its row {row - self.first[node]})" if self.nodes > 1 else ""
+        if self.lines is not None:
+            return f"line {self.lines[row]}{held}"
+        at = f"row {row}" if self.order is None else f"row {self.order[row]} of the data set"
+        return f"{at}{held}"
+
+
+def more(rows: NDArray[np.int64]) -> str:
+    return f" and in {len(rows) - 1} more" if len(rows) > 1 else ""
 
 
 def rows_of(shards: Any, nodes: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
     """The rows that these nodes hold, node after node."""
     ends = shards.first + shards.counts
     return np.concatenate([np.arange(shards.first[i], ends[i]) for i in nodes])
-
-
-def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike) -> Array:
-    """np.empty, but at an address that JAX on a CPU can use without a copy."""
-    kind = np.dtype(dtype)
-    size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
-    raw = np.empty(size + ALIGNMENT, dtype=np.uint8)
-    start = -raw.ctypes.data % ALIGNMENT
-    return raw[start : start + size].view(kind).reshape(shape)
-
-
-def row_blocks(X: Array) -> Iterator[slice]:
-    """Slices over the rows of X, each of about BLOCK_BYTES as float64."""
-    step = max(1, BLOCK_BYTES // (8 * max(1, int(np.prod(X.shape[1:])))))
-    return (slice(start, start + step) for start in range(0, len(X), step))
-
-
-def is_sparse(X: Any) -> bool:
-    return bool(sp.issparse(X))
-
-
-def as_matrix(X: Any) -> Matrix:
-    """X as C-contiguous floats or CSR; what already is so comes back without a copy."""
-    if is_sparse(X):
-        csr = X.tocsr()
-        data = csr.data.astype(float_dtype(csr.dtype), copy=False)
-        if csr.shape[1] == 0:
-            raise DataError("X has no columns: give at least one feature")
-        fits = max(csr.nnz, csr.shape[1]) <= np.iinfo(np.int32).max
-        index = np.int32 if fits else np.int64
-        indices, indptr = (a.astype(index, copy=False) for a in (csr.indices, csr.indptr))
-        return sp.csr_array((data, indices, indptr), shape=csr.shape)
-    dense = dense_view(X)
-    dtype = float_dtype(dense.dtype)
-    if dense.dtype == dtype and dense.flags.c_contiguous:
-        return dense
-    converted = aligned_empty(dense.shape, dtype)
-    converted[...] = dense
-    return converted
-
-
-def dense_view(X: Any) -> Array:
-    """X as a 2-D array of whatever it holds."""
-    if isinstance(X, np.ma.MaskedArray):
-        raise DataError("X is a masked array, its mask would be lost: fill or drop what it masks")
-    try:
-        dense = np.asarray(X)
-    except ValueError as ragged:
-        raise DataError("X is ragged: give every row the same number of features") from ragged
-    if dense.ndim != 2 or dense.shape[1] == 0:
-        raise DataError(
-            f"X has shape {dense.shape}: give one row per sample and at least one column, "
-            "X.reshape(-1, 1) for a single feature"
-        )
-    return dense
-
-
-def float_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The float type that X of this type is held in."""
-    if dtype in (np.float32, np.float64):
-        return dtype.newbyteorder("=")
-    if dtype.kind in "buif":
-        return np.dtype(np.float64)
-    raise DataError(f"X holds {dtype} values: encode every column as real numbers first")
-
-
-def as_labels(y: Any) -> Array:
-    """y as one number or one text per sample."""
-    labels = np.asarray(y)
-    if labels.ndim != 1:
-        raise DataError(f"y has shape {labels.shape}: give one label per sample, say y.ravel()")
-    if labels.dtype.kind == "O" and all(isinstance(label, str) for label in labels):
-        return labels.astype(str)  # how pandas hands over text
-    if labels.dtype.kind not in "buifUS":
-        raise DataError(
-            f"y holds {labels.dtype} values: give real numbers or text, with no label missing"
-        )
-    return labels
 
 
 def as_counts(counts: Any) -> NDArray[np.int64]:
@@ -259,6 +245,17 @@ def as_counts(counts: Any) -> NDArray[np.int64]:
     return sizes.astype(np.int64)
 
 
+def as_names(names: Iterable[Any], features: int) -> tuple[str, ...]:
+    """One name per column, each of them once."""
+    given = tuple(map(str, names))
+    if len(given) != features:
+        raise DataError(f"{len(given)} columns are named and X has {features}: name every one")
+    twice = next((name for name in given if given.count(name) > 1), None)
+    if twice is not None:
+        raise DataError(f'two columns are called "{twice}": give every column a name of its own')
+    return given
+
+
 def _is_text(y: Array) -> bool:
     return y.dtype.kind in "US"
 
@@ -269,17 +266,3 @@ def _stack(matrices: list[Any], rows: int) -> Matrix:
         return as_matrix(sp.vstack(matrices, format="csr", dtype=dtype))
     X = aligned_empty((rows, matrices[0].shape[1]), dtype)
     return np.concatenate(matrices, out=X)
-
-
-def _first_non_finite(values: Array) -> int | None:
-    """The first row of values with a NaN or an infinity in it."""
-    for rows in row_blocks(values):
-        block = values[rows]
-        with np.errstate(over="ignore", invalid="ignore"):
-            total = block.sum()
-        # A finite sum has finite terms only, and needs no temporary. Finite terms may overflow it.
-        if not np.isfinite(total):
-            bad = ~np.isfinite(block.reshape(len(block), -1)).all(axis=1)
-            if bad.any():
-                return int(rows.start + np.argmax(bad))
-    return None

@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from edgewise.data.shards import (
+from edgewise.data import frames
+from edgewise.data.arrays import (
     Matrix,
-    Shards,
     aligned_empty,
     as_labels,
     as_matrix,
     dense_view,
     float_dtype,
     is_sparse,
+    missing_labels,
     row_blocks,
 )
+from edgewise.data.shards import Shards, more
 from edgewise.errors import DataError, UnknownName, whole_number
 
 MOST_CLASSES = 100
 
 
 def split(
-    X: Any, y: Any, nodes: int, how: str = "iid", seed: int = 0, alpha: float = 0.5
+    X: Any,
+    y: Any,
+    nodes: int,
+    how: str = "iid",
+    seed: int = 0,
+    alpha: float = 0.5,
+    columns: Iterable[str] | None = None,
+    lines: ArrayLike | None = None,
 ) -> Shards:
     """Deal every sample to exactly one node, and at least one sample to every node.
 
@@ -34,13 +44,19 @@ def split(
                  most nodes with few classes, large alpha comes close to "iid"
     how="size"   at random, sizes uneven: one sample each, the rest in Dirichlet(alpha) proportions
 
-    X is dense, or any scipy sparse matrix, which becomes CSR. Within a node the samples are in
-    random order. The same arguments give the same split.
+    X is dense, a pandas frame, or any scipy sparse matrix, which becomes CSR. `columns` names X's
+    columns, and `lines` are the rows' lines in the file that they came from: messages, and models,
+    speak of those. A frame brings its own, lines where its index is called "line". Within a node
+    the samples are in random order. The same arguments give the same split.
 
     >>> split(np.zeros((10, 2)), np.arange(10), nodes=3).counts.tolist()
     [4, 3, 3]
     """
     labels = as_labels(y)
+    named = frames.names_of(X) if columns is None else tuple(columns)
+    origin = frames.lines_of(X) if lines is None else np.asarray(lines, np.int64)
+    if frames.is_frame(X):
+        X = frames.as_array(X)
     samples = X.shape[0] if is_sparse(X) else len(dense_view(X))
     if samples != len(labels):
         raise DataError(f"X has {samples} rows and y has {len(labels)}: give one label per row")
@@ -54,6 +70,13 @@ def split(
     if not 0 < alpha < np.inf:
         raise DataError(f"alpha is {alpha}: give a positive number; smaller is more uneven")
 
+    without = np.flatnonzero(missing_labels(labels))
+    if len(without):
+        row = without[0]
+        at = f"row {row} of the data set" if origin is None else f"line {origin[row]}"
+        raise DataError(
+            f"y has no label in {at}{more(without)}: drop that sample or fill in its label"
+        )
     rng = np.random.default_rng(seed)
     match how:
         case "iid":
@@ -71,7 +94,10 @@ def split(
 
     shuffled = rng.permutation(samples)
     order = shuffled[np.argsort(node_of[shuffled], kind="stable")]
-    return Shards(_gather(X, order), labels[order], np.bincount(node_of, minlength=nodes), order)
+    counts = np.bincount(node_of, minlength=nodes)
+    if origin is not None:
+        origin = origin[order]
+    return Shards(_gather(X, order), labels[order], counts, order, named, origin)
 
 
 def _skewed(

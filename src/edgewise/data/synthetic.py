@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from edgewise.data.shards import Array, aligned_empty
+from edgewise.data.arrays import Array, aligned_empty
 from edgewise.errors import DataError, whole_number
 
 _SHARE_DECILES = (-0.6, -0.38, -0.21, -0.01, 0.22, 0.45, 0.62, 0.75, 0.85, 0.92, 0.985)

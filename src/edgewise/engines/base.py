@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 
 from edgewise.graph.graph import Graph
-from edgewise.methods.contract import Method
+from edgewise.methods.contract import EdgeReport, Method
 from edgewise.methods.knowledge import Knowledge
 from edgewise.problem.block import Block, Links
 
@@ -24,6 +24,7 @@ class Wires(Protocol):
 
 class Counts(NamedTuple):
     messages: int  # over directed edges, of the whole network
+    bytes: float  # of these, bodies of news apart
     bodies: np.ndarray  # (v,) of news, that the nodes here have sent over directed edges
     oracle_calls: np.ndarray  # (v,) of the nodes here
     function_values: np.ndarray  # (v,)
@@ -36,7 +37,8 @@ class Rounds(Protocol):
     starting_seconds: float  # that `start` computed for
 
     def start(self, X: np.ndarray, duals: np.ndarray | None) -> Any:
-        """The first carry, from models (v, n) of the nodes here and duals (V, n) of all."""
+        """The first carry, from models (v, n) of the nodes here and duals (V, n) of all; where they
+        are coupled, (2E, m) of all directed edges."""
 
     def advance(self, carry: Any, first: int, rounds: int) -> tuple[Any, float]:
         """`rounds` rounds after the first `first`, and the seconds that they took."""
@@ -58,6 +60,10 @@ class Executor(Rounds, Protocol):
     def nodes(self) -> np.ndarray | None:
         """(v,) the nodes that a carry is of, row by row; None: a checkpoint has it as it is."""
 
+    @property
+    def edges(self) -> np.ndarray:
+        """(e,) the directed edges that leave these nodes, as `edge_report` has them."""
+
     def origin(self) -> np.ndarray:
         """(v, n) where a run begins if nobody says otherwise: the prox of zero, so feasible."""
 
@@ -66,6 +72,9 @@ class Executor(Rounds, Protocol):
 
     def view(self, carry: Any) -> tuple[Any, Any]:
         """(v, n) the nodes' models, and their duals."""
+
+    def edge_report(self, carry: Any) -> EdgeReport:
+        """Of a method that is coupled, of the nodes and edges here."""
 
     def counts(self, carry: Any, rounds: int) -> Counts:
         """What so many rounds took."""

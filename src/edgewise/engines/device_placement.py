@@ -106,9 +106,11 @@ class DevicePlacement:
 
     def joined(self, a: Any) -> np.ndarray:
         """(D, v, ...) -> (V, ...)"""
-        return np.concatenate(
-            [part[:size] for part, size in zip(np.asarray(a), self.sizes, strict=True)]
-        )
+        return without_filling(a, self.sizes)
+
+    def joined_edges(self, a: Any) -> np.ndarray:
+        """(D, e, ...) -> (2E, ...)"""
+        return without_filling(a, np.diff(self.edge_cuts))
 
     # --- what a device has -------------------------------------------------------------------
 
@@ -127,6 +129,8 @@ class DevicePlacement:
             scale=None if whole.scale is None else self.of_samples(k, np.asarray(whole.scale)),
             penalty=self.of_nodes(k, whole.penalty),
             links=self.links(k, whole.links),
+            cost=None if whole.cost is None else self.of_nodes(k, whole.cost),
+            couplings=jax.tree.map(lambda a: self.of_edges(k, np.asarray(a)), whole.couplings),
         )
 
     def links(self, k: int, whole: Links) -> Links:
@@ -177,6 +181,10 @@ class DevicePlacement:
             )
 
         return part
+
+
+def without_filling(a: Any, sizes: np.ndarray) -> np.ndarray:
+    return np.concatenate([part[:size] for part, size in zip(np.asarray(a), sizes, strict=True)])
 
 
 def filled(a: np.ndarray, length: int, fill: float) -> np.ndarray:

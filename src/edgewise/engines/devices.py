@@ -102,6 +102,13 @@ class SeveralDevices:
     def join(self, a: Array) -> np.ndarray:
         return self.placement.joined(a)
 
+    @property
+    def edges(self) -> np.ndarray:
+        return np.arange(len(self.graph.directed.owner))
+
+    def join_edges(self, a: Array) -> np.ndarray:
+        return self.placement.joined_edges(a)
+
     def random_bits(
         self, seed: Any, ids: Array, first: int, steps: int, phases: int, draws: int
     ) -> Array:

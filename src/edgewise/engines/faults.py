@@ -103,6 +103,11 @@ class Faults:
         """Whether a method that does not heal would end elsewhere."""
         return self.forgets or bool((self.awake < 1).any()) or self.keep is not None
 
+    @property
+    def random(self) -> bool:
+        """Whether another seed makes other faults."""
+        return self.drop > 0 or self.delay > 0 or bool((self.awake < 1).any())
+
     def fit(self, graph: Graph) -> None:
         """Refuse what the graph does not have, or what would take it apart."""
         V = graph.nodes
@@ -139,6 +144,11 @@ class Faults:
             rounds |= {first, last + 1}
         return sorted(rounds)
 
+    @property
+    def last_event(self) -> int:
+        """The last of these rounds; 0 where there is none."""
+        return max(self.breaks, default=0)
+
     def present(self, nodes: int, round: int) -> np.ndarray:
         """(V,) who takes part in a round."""
         turns: dict[int, list[tuple[int, bool]]] = {}
@@ -156,25 +166,34 @@ class Faults:
 
 
 def under_faults(method: Method, faults: Any, problem: Any, graph: Graph) -> Method:
-    """The method as it runs under faults: a primal-dual one in edge form. Warns of one that will
-    not be exact."""
+    """As `healing_form`; warns of a method that will not be exact."""
+    method = healing_form(method, faults, problem, graph)
+    told = harm(method, faults)
+    if told:
+        warnings.warn(told, FaultWarning, stacklevel=3)
+    return method
+
+
+def healing_form(method: Method, faults: Any, problem: Any, graph: Graph) -> Method:
+    """The method as it runs under faults: a primal-dual one in edge form."""
     if not isinstance(faults, Faults):
         raise MethodError(f"faults={faults!r}: give edgewise.Faults(drop=0.2, ...)")
     if problem.stream is not None:
         raise MethodError("faults are for a finite set of samples, this problem has a stream")
     faults.fit(graph)
-    method = method.healing()
+    return method.healing()
+
+
+def harm(method: Method, faults: Faults) -> str:
+    """Why the method will not be exact under these faults; nothing where it will."""
     if faults.compresses and not faults.feedback:
-        told = "without feedback compressed messages keep every method away from the optimum"
-        warnings.warn(told, FaultWarning, stacklevel=3)
-    elif faults.harms and not method.heals:
-        warnings.warn(
+        return "without feedback compressed messages keep every method away from the optimum"
+    if faults.harms and not method.heals:
+        return (
             f"{type(method).__name__} does not heal: under these faults it ends away from the "
-            "optimum, or diverges; the primal-dual methods (saga-pd, pdmm, ...) stay exact",
-            FaultWarning,
-            stacklevel=3,
+            "optimum, or diverges; the primal-dual methods (saga-pd, pdmm, ...) stay exact"
         )
-    return method
+    return ""
 
 
 def induced(graph: Graph, nodes: np.ndarray) -> Graph:

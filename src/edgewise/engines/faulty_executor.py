@@ -22,7 +22,7 @@ from edgewise.engines.faulty_wires import (
 from edgewise.engines.simulator import Simulator, view_edges
 from edgewise.engines.wires import DirectWires, traffic
 from edgewise.graph.graph import Graph
-from edgewise.methods.contract import Method
+from edgewise.methods.contract import EdgeReport, Method
 from edgewise.problem.block import Block
 
 
@@ -147,7 +147,7 @@ class FaultyExecutor(Simulator):
             tuple(jnp.zeros((slots, *h.shape), h.dtype) for h in heard) if delays else None,
             jnp.full((slots, edges), -1, jnp.int64) if delays else None,
             held if changes else None,
-            jnp.zeros((), jnp.int64),
+            jnp.zeros(edges, jnp.int64),
             jnp.zeros(self.graph.nodes, jnp.int64) if any(news) else None,
             jnp.zeros((), jnp.int64),
             self.first_waiting() if self.faults.patience else None,
@@ -188,11 +188,8 @@ class FaultyExecutor(Simulator):
         args = (*here, jnp.asarray(who), jnp.asarray(new))
         return compiled(restart_nodes, args, {})(*args)
 
-    def edge_report(self, carry: Any) -> dict[str, Array]:
+    def edge_view(self, carry: Any) -> EdgeReport:
         return view_edges(self.method, self.wires, self.block, carry)
-
-    def present_nodes(self) -> np.ndarray:
-        return np.asarray(self.network.present)
 
     def view(self, carry: Any) -> tuple[Array, Array]:
         return view_faulty(self.method, self.network, self.block, carry)
@@ -210,7 +207,11 @@ class FaultyExecutor(Simulator):
         return self.method, self.network, self.block, carry, random_bits, fault_bits
 
     def sent(self, carry: Any, rounds: int) -> int:
-        return int(carry[2].sent)
+        return int(carry[2].sent.sum())
+
+    def bytes_sent(self, carry: Any, rounds: int) -> float:
+        sizes = self.message_bytes if self.edge_bytes is None else self.edge_bytes
+        return float((np.asarray(carry[2].sent) * sizes).sum())
 
     def bodies(self, carry: Any) -> np.ndarray:
         """Those that went to somebody who is there, as the network has counted them."""

@@ -25,7 +25,7 @@ class Mail(NamedTuple):
     flight: Any  # (delay + 1, e, n) a vector sent each, by the round they were sent in; or None
     due: Any  # (delay + 1, e) the round that they arrive in, -1: never; or None
     held: Any  # `Held` of each vector sent, where changes are sent, or None
-    sent: Array  # () messages so far, over directed edges
+    sent: Array  # (e,) messages so far
     bodies: Any  # (v,) bodies of news so far, over directed edges; None where there are no news
     round: Array  # ()
     waiting: Any = None  # Waiting, where nodes have patience
@@ -99,7 +99,7 @@ class FaultyWires:
         for kind, c in zip(hears, coming, strict=True):
             if kind == "news":
                 bodies = bodies.at[self.wires.other].add(sending & has_body(c))
-        mail = mail._replace(cut=cut, held=held, sent=mail.sent + sending.sum(), bodies=bodies)
+        mail = mail._replace(cut=cut, held=held, sent=mail.sent + sending, bodies=bodies)
         if self.delay:
             return outbox, self.delayed(hears, coming, arriving, mail, random_bits[:, 1])
         mail = mail._replace(heard=self.taken(hears, arriving, coming, mail.heard))

@@ -39,6 +39,13 @@ class Layout(Protocol):
     def join(self, a: Array) -> Any:
         """(v, ...) from what a program gives back."""
 
+    @property
+    def edges(self) -> np.ndarray:
+        """The directed edges that leave the nodes here, in the order of `join_edges`."""
+
+    def join_edges(self, a: Array) -> Any:
+        """(e, ...) of these edges, from what a program gives back."""
+
     def random_bits(
         self, seed: Any, ids: Array, first: int, steps: int, phases: int, draws: int
     ) -> Array: ...
@@ -80,6 +87,13 @@ class OneDevice:
         return carry
 
     def join(self, a: Array) -> Any:
+        return a
+
+    @property
+    def edges(self) -> np.ndarray:
+        return np.arange(len(self.graph.directed.owner))
+
+    def join_edges(self, a: Array) -> Any:
         return a
 
     def random_bits(

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from edgewise.data.shards import aligned_empty
+from edgewise.data.arrays import aligned_empty
 from edgewise.engines.mpi import MPI
 from edgewise.engines.placement import Crossing
 from edgewise.engines.wires import RowSent

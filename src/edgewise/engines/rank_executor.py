@@ -13,7 +13,7 @@ from edgewise.backend.programs import compiled
 from edgewise.engines.layout import OneDevice
 from edgewise.engines.placement import GraphPart
 from edgewise.engines.rank_communicator import RankCommunicator, RankExchange
-from edgewise.engines.simulator import Simulator, outbox_of, view_models
+from edgewise.engines.simulator import Simulator, outbox_of, view_edges, view_models
 from edgewise.engines.wires import RankWires, far_ends_by_slot, links_of, rows_sent, slots_of
 from edgewise.errors import MethodError
 from edgewise.graph.graph import Graph
@@ -70,6 +70,10 @@ class RankLayout(OneDevice):
 
     def own(self, a: Any) -> Any:
         return a[self.nodes]
+
+    @property
+    def edges(self) -> np.ndarray:
+        return self.part.edges
 
     def place_edges(self, a: np.ndarray) -> Array:
         return jnp.asarray(a[self.part.edges], self.dtype)
@@ -146,6 +150,11 @@ class RankExecutor(Simulator):
         wires = replace(self.network, arrived=came)
         seen = view_models(self.own_method, wires, self.block.links, carry)
         return jax.block_until_ready(seen)
+
+    def edge_view(self, carry: Any) -> Any:
+        came = self.exchange.swap(leaving(self.own_method, self.network, carry[1]))
+        wires = replace(self.network, arrived=came)
+        return jax.block_until_ready(view_edges(self.own_method, wires, self.block, carry))
 
     @property
     def bytes_between_ranks(self) -> float:

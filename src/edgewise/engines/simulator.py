@@ -18,7 +18,7 @@ from edgewise.engines.stream_samples import StreamSamples
 from edgewise.engines.wires import bodies_gone, edge_duals, traffic
 from edgewise.errors import MethodError
 from edgewise.graph.graph import Graph
-from edgewise.methods.contract import Method, require_prepared
+from edgewise.methods.contract import EdgeReport, Method, require_prepared
 from edgewise.methods.knowledge import whole_network
 from edgewise.problem.block import Block, Links
 from edgewise.problem.contract import Curvatures
@@ -78,12 +78,11 @@ def view_models(method: Method, wires: Wires, links: Links, carry: Any) -> tuple
 
 
 @jax.jit
-def view_edges(method: Any, wires: Wires, p: Block, carry: Any) -> dict[str, Array]:
+def view_edges(method: Any, wires: Wires, p: Block, carry: Any) -> EdgeReport:
     """What a coupled method says of its edges, as if all that was said had been heard."""
     state, outbox = carry[:2]
-    made: dict[str, Array] = method.edge_report(
-        p, state, wires.deliver(method.hears, p.links, outbox)
-    )
+    inbox = wires.deliver(method.hears, p.links, outbox)
+    made: EdgeReport = method.edge_report(p, state, inbox)
     return made
 
 
@@ -134,6 +133,11 @@ class Simulator:
             problem.loss.outputs,
             lambda numbers: numbers * np.dtype(dtype).itemsize,
         )
+        self.edge_bytes: np.ndarray | None = None  # (2E,) of messages, where they differ
+        if problem.couples:
+            numbers = prepared.edge_numbers(problem.row_counts)  # type: ignore[attr-defined]
+            self.edge_bytes = numbers * np.dtype(dtype).itemsize
+            self.message_bytes = float(self.edge_bytes.mean()) if len(numbers) else 0.0
         self.stream: StreamSamples | None = None
         if problem.stream is not None:
             assert method.samples is not None  # as it streams
@@ -149,6 +153,10 @@ class Simulator:
     def nodes(self) -> np.ndarray | None:
         return self.layout.nodes
 
+    @property
+    def edges(self) -> np.ndarray:
+        return self.layout.edges
+
     def origin(self) -> np.ndarray:
         layout, every = self.layout, np.zeros((self.problem.nodes, self.problem.size))
         X, eta = (layout.place(layout.own(a)) for a in (every, self.eta))
@@ -156,7 +164,9 @@ class Simulator:
 
     def start(self, X: np.ndarray, duals: np.ndarray | None) -> Any:
         layout, D = self.layout, None
-        if duals is not None and "each" in self.method.hears:
+        if duals is not None and self.problem.couples:
+            D = layout.place_edges(duals)
+        elif duals is not None and "each" in self.method.hears:
             D = layout.place_edges(edge_duals(self.graph, duals))
         elif duals is not None:
             D = layout.place(layout.own(duals))
@@ -175,7 +185,7 @@ class Simulator:
             now = min(size, steps - done)
             args = self.arguments(carry, first + phases * done, now)
             program = self.compiled_for(args, now)
-            jax.block_until_ready(args[4])
+            jax.block_until_ready(args[4:])
             start = time.perf_counter()
             carry = jax.block_until_ready(program(*args))
             spent += time.perf_counter() - start
@@ -228,19 +238,23 @@ class Simulator:
         X, duals = self.layout.call(view_models, *known)
         return self.layout.join(X), self.layout.join(duals)
 
-    def edge_report(self, carry: Any) -> dict[str, Array]:
-        """Of a coupled method."""
-        return view_edges(self.own_method, self.network, self.block, carry)
+    def edge_report(self, carry: Any) -> EdgeReport:
+        seen, layout = self.edge_view(carry), self.layout
+        nodes = jax.tree.map(layout.join, seen.nodes)
+        return EdgeReport(nodes, *map(layout.join_edges, seen[1:]))
 
-    def present_nodes(self) -> np.ndarray:
-        """(V,) who takes part."""
-        return np.ones(self.graph.nodes, bool)
+    def edge_view(self, carry: Any) -> EdgeReport:
+        """The same, as a program gives it back."""
+        known = self.own_method, self.network, self.block, self.layout.place_carry(carry)
+        made: EdgeReport = self.layout.call(view_edges, *known)
+        return made
 
     def counts(self, carry: Any, rounds: int) -> Counts:
         memory = carry[0].memory
         values = getattr(memory, "evaluations", 0 * memory.calls)
         calls, values = (np.asarray(self.layout.join(a)) for a in (memory.calls, values))
-        return Counts(self.sent(carry, rounds), self.bodies(carry), calls, values)
+        messages, size = self.sent(carry, rounds), self.bytes_sent(carry, rounds)
+        return Counts(messages, size, self.bodies(carry), calls, values)
 
     def bodies(self, carry: Any) -> np.ndarray:
         """(v,) of news, that have gone over directed edges."""
@@ -251,6 +265,10 @@ class Simulator:
     def sent(self, carry: Any, rounds: int) -> int:
         """Messages that have gone over directed edges."""
         return rounds * 2 * self.graph.edge_count
+
+    def bytes_sent(self, carry: Any, rounds: int) -> float:
+        """Of these messages, bodies of news apart."""
+        return self.sent(carry, rounds) * self.message_bytes
 
     def evaluation_block(self) -> Block:
         return self.layout.evaluation_block(self.block.rows)

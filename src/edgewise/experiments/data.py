@@ -4,8 +4,8 @@ import numpy as np
 from sklearn.preprocessing import normalize
 
 from edgewise.data import Shards
-from edgewise.data.readers import load
-from edgewise.data.shards import aligned_empty
+from edgewise.data.arrays import aligned_empty
+from edgewise.data.loading import load
 from edgewise.data.synthetic import fill_epsilon_like
 from edgewise.errors import InputError
 from edgewise.experiments.experiment import Scale

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from edgewise.errors import GraphError, whole_number
 from edgewise.graph.pairs import Ints, rank, uniform_tree, unrank
+from edgewise.plotting.displays import graph_html, shown
 from edgewise.plotting.graphs import plot_graph
 
 Floats = NDArray[np.float64]
@@ -184,6 +185,10 @@ class Graph:
         low, high = self.degrees.min(), self.degrees.max()
         degrees = f"degrees {low}-{high}" if low < high else f"degree {low}"
         return f"Graph({self.nodes} nodes, {self.edge_count} edges, {degrees})"
+
+    @shown
+    def _repr_html_(self) -> str:
+        return graph_html(self)
 
     @property
     def edge_count(self) -> int:

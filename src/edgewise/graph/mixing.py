@@ -50,9 +50,13 @@ def best_constant(graph: Graph) -> np.ndarray:
     (Xiao, Boyd 2004)."""
     if not graph.edge_count:
         return np.zeros(0)
+    return np.full(graph.edge_count, 2 / sum(laplacian_range(graph)))
+
+
+def laplacian_range(graph: Graph) -> tuple[float, float]:
+    """The second smallest eigenvalue of the Laplacian, and the largest."""
     L = laplacian(graph, np.ones(graph.edge_count))
-    low = smallest_eigenvalues(L)[1]
-    return np.full(graph.edge_count, 2 / (low + largest_eigenvalue(L)))
+    return float(smallest_eigenvalues(L)[1]), float(largest_eigenvalue(L))
 
 
 def larger_degree(graph: KnownEdges) -> np.ndarray:

@@ -178,6 +178,11 @@ def list_methods() -> dict[str, str]:
     return {name: line for name, (_, line) in CATALOGUE.items()}
 
 
+def takes_couplings(method: Method) -> bool:
+    """Whether it has a form in which edges carry couplings: `solve(between=...)`."""
+    return method.coupled(1, True) is not None
+
+
 def make(method: Method | str, eta: Any = None, rho: Any = None) -> Method:
     """A method from its name, or the object; eta and rho, where given, override its own. Raises
     MethodError where it is none."""

@@ -15,7 +15,7 @@ node's metric may be a matrix. A phase may take several gradient steps between t
 """
 
 from dataclasses import is_dataclass
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import jax.numpy as jnp
 import numpy as np
@@ -28,6 +28,16 @@ from edgewise.problem.block import Block, Links
 
 Messages = tuple[Array, ...]  # one array for each entry of `hears`
 Weights = dict[str, np.ndarray]  # by kind, "rho" or "mixing": (m,) one per edge, for both ways
+
+
+class EdgeReport(NamedTuple):
+    """What a coupled method says of its couplings, for those who measure it."""
+
+    nodes: dict[str, Any]  # `pull` (v, n) of the duals at each node; and (v,) sums over a node's
+    # edges, of which each end counts half: `violation` squared, `natural`, the squared distance
+    # from where dual and difference fit together, `size`, squared A x - c/2, and `price`
+    duals: Any  # (e, m) the same at both ends
+    missed: Any  # (e,) squared violation of each
 
 
 class Method(Protocol):

@@ -11,7 +11,7 @@ from jax import Array, lax
 from edgewise.backend.pytree import pytree
 from edgewise.gradients.contract import Estimator
 from edgewise.gradients.full import Calls, Full
-from edgewise.methods.contract import Messages, MethodDefaults, Weights
+from edgewise.methods.contract import EdgeReport, Messages, MethodDefaults, Weights
 from edgewise.methods.edge_matching import matched, open_window, watched
 from edgewise.methods.knowledge import Knowledge
 from edgewise.methods.local_newton import constant_hessian, hessians, newton_argmin, takes_newton
@@ -21,6 +21,7 @@ from edgewise.methods.quadratic_prox import (
     quadratic_solver,
     takes_each,
 )
+from edgewise.methods.short_nodes import chosen, has_short, shortened, shortened_matrix
 from edgewise.methods.steps import node_steps, positive
 from edgewise.methods.subproblem import local_argmin, local_curvature
 from edgewise.problem.block import Block, Links
@@ -59,7 +60,7 @@ class State(NamedTuple):
     hessian: Any = ()  # (v, n, n) of losses and costs, where it stays and steps are of it
 
 
-@pytree("rows", "solves", "matches", "has_data", "most")
+@pytree("rows", "solves", "matches", "has_data", "most", "short")
 class CoupledPrimalDual(MethodDefaults):
     """sum_i f_i(x_i) + h_i(x_i) + sum_ij phi_ij(A_ij x_i + A_ji x_j - c_ij), each x_i of its own.
 
@@ -95,6 +96,7 @@ class CoupledPrimalDual(MethodDefaults):
     matches: bool = True
     tol: Any = 0.1
     most: int = 200
+    short: int = 0  # unknowns of nodes that have few, in a block with some of many (`short_nodes`)
 
     hears = ("each",)
     heals = True
@@ -106,7 +108,11 @@ class CoupledPrimalDual(MethodDefaults):
         return ("rho",) if self.solves else ("eta", "rho")
 
     def message_sizes(self, size: int, outputs: int) -> tuple[int, ...]:
-        return ((3 if self.matches else 2) * self.rows + 1,)
+        return (int(self.edge_numbers(self.rows)),)
+
+    def edge_numbers(self, rows: Any) -> Any:
+        """That a message along an edge with so many rows has."""
+        return (3 if self.matches else 2) * rows + 1
 
     def prepare(self, k: Knowledge) -> tuple["CoupledPrimalDual", Weights]:
         gradient = Full() if self.gradient is None else self.gradient
@@ -131,10 +137,11 @@ class CoupledPrimalDual(MethodDefaults):
         ends, owner = p.couplings, p.links.owner
         a = ends.apply(X, owner)
         none, zero = jnp.zeros_like(a), jnp.zeros((v, 1), X.dtype)
-        edges = Edges(none, a, none, jnp.zeros((len(a), 1), X.dtype))
+        lam = none if duals is None else duals
+        edges = Edges(lam, a, none, jnp.zeros((len(a), 1), X.dtype))
         if self.matches:
             stiff = jnp.broadcast_to(p.links.rho[:, None], a.shape)
-            edges = edges._replace(k=stiff, window=open_window(none, a))
+            edges = edges._replace(k=stiff, window=open_window(lam, a))
         matrix = self.in_matrix(p, n)
         bend = jnp.zeros((v, n, n) if matrix else (v, n), X.dtype)
         solver = no_quadratic_solver(X) if matrix else ()
@@ -192,7 +199,7 @@ class CoupledPrimalDual(MethodDefaults):
         if self.matches:
             window = watched(e.window, edges.lam - e.lam, a - e.a)
             k, window = matched(
-                window, edges.lam, a, weights, e.k, taken, links, ends.grouped, alive
+                window, edges.lam, a, weights, e.k, taken, links, ends.grouped, ends.real, alive
             )
             edges = edges._replace(k=k, window=window)
         state = State(X, H, taken, local, memory, edges, s.hessian)
@@ -231,10 +238,7 @@ class CoupledPrimalDual(MethodDefaults):
             if self.exact(p, size):
                 X, H, calls = newton_argmin(p, s.X, s.H, local.bend, U, *inner)
             else:
-                H = s.H
-                X, calls = local_argmin(
-                    p, s.X, self.eta, local.bend, U, self.tol, self.most, local.top, local.least
-                )
+                X, H, calls = self.argmin_by_size(p, s, local.bend, U, inner)
             return X, H, Calls(s.memory.calls + calls)
         memory: Any
         if len(s.hessian):
@@ -251,23 +255,50 @@ class CoupledPrimalDual(MethodDefaults):
         gamma = 1 / (1 / self.eta + bound)
         return p.penalty.prox(s.X - gamma * r, gamma), s.H, memory
 
+    def argmin_by_size(
+        self, p: Block, s: State, bend: Array, U: Array, inner: tuple[Any, ...]
+    ) -> tuple[Array, Array, Array]:
+        """By gradient steps, but of nodes that have few unknowns by Newton's."""
+        eta, top, least, tol, most = inner
+        if not (self.short and has_short(p, self.short) and takes_newton(p, self.short)):
+            X, calls = local_argmin(p, s.X, eta, bend, U, tol, most, top, least)
+            return X, s.H, calls
+        k = self.short
+        part, short = shortened(p, k)
+        few, Y, spent = newton_argmin(
+            part,
+            s.X[:, :k],
+            s.H[:, :k],
+            shortened_matrix(bend, k),
+            U[:, :k],
+            eta,
+            top,
+            least,
+            tol,
+            most,
+            short,
+        )
+        X, calls = local_argmin(p, s.X, eta, bend, U, tol, most, top, least, ~short)
+        return chosen(short, few, X), chosen(short, Y, s.H), calls + spent
+
     # --- what is said of a run -------------------------------------------------------------------
 
     def duals(self, links: Links, s: State, inbox: Messages, outbox: Messages) -> Array:
         """Nothing that another run could begin from: see `edge_report`."""
         return jnp.zeros_like(s.X)
 
-    def edge_report(self, p: Block, s: State, inbox: Messages) -> dict[str, Array]:
-        """`duals` (e, m), the same at both ends; what they pull at each node (v, n); and (v,) sums
-        over a node's edges, of which each end counts half: the squared violation, the squared
-        distance from where dual and difference fit together, squared A x, and prices."""
+    def edge_report(self, p: Block, s: State, inbox: Messages) -> EdgeReport:
         ends, e, m, v = p.couplings, s.edges, self.rows, len(s.X)
         lam_j, a_j = inbox[0][:, :m], -ends.sign * inbox[0][:, m : 2 * m]
         alive = p.links.rho[:, None] > 0
         d = jnp.where(alive, e.a + a_j, 0)
         dual = jnp.where(alive, ends.nearest_dual(0.5 * (e.lam + lam_j), jnp.zeros_like(d)), 0)
-        rho = jnp.where(e.rho > 0, e.rho, 1)
-        natural = (dual - ends.nearest_dual(dual + rho * d, 2 * rho)) / rho
+        # One scale for all rows of an edge, and not the method's: with weights of their own, rows
+        # whose length counts would pass where the dual does not point along the difference, and
+        # with large ones any dual would. With this one it is, as both are beside their sizes, the
+        # way to the nearest pair that fits together.
+        scale = (1 + row_length(dual)) / (1 + row_length(e.a) + row_length(a_j))
+        natural = (dual - ends.nearest_dual(dual + scale * d, 2 * scale)) / scale
         coupled = (ends.slack == 0) & (ends.high == jnp.inf)
         missed = jnp.where(coupled, jnp.where(ends.low < 0, d, jnp.maximum(d, 0)), 0)
 
@@ -275,15 +306,19 @@ class CoupledPrimalDual(MethodDefaults):
             return 0.5 * p.links.gather(each[:, None], v)[:, 0]
 
         price = jnp.where(alive[:, 0], ends.price(d), 0)
-        return {
-            "duals": dual,
-            "missed": (missed**2).sum(1),
+        nodes = {
             "pull": ends.adjoint(dual, p.links, s.X),
             "violation": at_nodes((missed**2).sum(1)),
             "natural": at_nodes((natural**2).sum(1)),
             "size": at_nodes((jnp.where(alive, e.a, 0) ** 2).sum(1)),
             "price": at_nodes(price),
         }
+        return EdgeReport(nodes, dual, (missed**2).sum(1))
+
+
+def row_length(a: Array) -> Array:
+    """(e, 1)"""
+    return jnp.linalg.norm(a, axis=1, keepdims=True)
 
 
 def product(bend: Array, X: Array) -> Array:

@@ -23,12 +23,15 @@ def damped(
     D = sum_j P_ij, G the gradient of the losses alone, `loss` their mean at X. The penalty is
     bounded by convexity between the two points."""
     way = target - X
-    rise = p.penalty.value(target) - p.penalty.value(X)
-    rise = jnp.where(jnp.isfinite(rise), rise, 0)
+    penalty = p.penalty.value(X)
+    rise = p.penalty.value(target) - penalty
+    finite = jnp.isfinite(rise)
+    rise, penalty = jnp.where(finite, rise, 0), jnp.where(finite, penalty, 0)
     slope = (r * way).sum(1) + rise
     straight = ((r - G) * way).sum(1) + rise
     curved = 0.5 * ((ClassBlocks.of(p).times(D, way) + p.ridge(way)) * way).sum(1)
-    sizes = jnp.abs(loss) + jnp.abs((r - G) * way).sum(1) + curved  # of what is added up
+    # of what is added up: a fall below its rounding tells nothing, and steps near the end are such
+    sizes = jnp.abs(loss) + jnp.abs(penalty) + jnp.abs((r - G) * way).sum(1) + curved
     slack = 64 * jnp.finfo(X.dtype).eps * sizes
 
     def halve(carry: Any) -> Any:

@@ -58,11 +58,14 @@ def matched(
     taken: Array,
     links: Any,
     grouped: Array,
+    real: Array,
     alive: Array,
 ) -> tuple[Array, Window]:
-    """How stiff each end is, and the window, anew at nodes that look after so many steps (v, 1)."""
+    """How stiff each end is, and the window, anew at nodes that look after so many steps (v, 1).
+    Rows that are not real count nowhere: how many there are depends on who else is in the block."""
     looks = jnp.isin(taken[:, 0].astype(jnp.int32), LOOKS)[links.owner][:, None]
     v, safe = len(taken), jnp.where(rho > 0, rho, 1)
+    rows = jnp.maximum(real.sum(1, keepdims=True), 1)
     # the geometric mean of where a window led and of all the ways in it, in units of both alike
     rise = jnp.where(alive, jnp.sqrt(w.lam_way) * jnp.abs(lam - w.lam) / safe, 0)
     run = jnp.where(alive, jnp.sqrt(w.a_way) * jnp.abs(a - w.a) * safe, 0)
@@ -71,7 +74,7 @@ def matched(
         many = jnp.maximum(grouped.sum(1, keepdims=True), 1)
         mean = jnp.where(grouped, each, 0).sum(1, keepdims=True) / many
         each = jnp.where(grouped, mean, each)  # one weight for rows whose length counts
-        edge = each.mean(1, keepdims=True)
+        edge = jnp.where(real, each, 0).sum(1, keepdims=True) / rows
         count = jnp.maximum(links.gather(alive.astype(each.dtype), v), 1)
         node = (links.gather(edge, v) / count)[links.owner]
         return each + OF_EDGE * edge + OF_NODE * node

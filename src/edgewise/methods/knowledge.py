@@ -3,7 +3,7 @@ somebody sees it, of the whole network."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -69,17 +69,22 @@ def whole_network(
     )
 
 
-# degree, samples, L of one sample, L of the mean loss, and that along an intercept
-Facts = tuple[int, int, float, float, float]
+# degree, samples, L of one sample, L of the mean loss, and that along an intercept; and, of an end,
+# whatever else was told
+Facts = tuple[Any, ...]
 
 
 def neighbourhood(
-    problem: "Problem", own: Facts, edges: Sequence[tuple[Facts, Facts]]
+    problem: "Problem",
+    own: Facts,
+    edges: Sequence[tuple[Facts, Facts]],
+    reach: np.ndarray | None = None,
 ) -> Knowledge:
     """Of one node, whose problem this is. An edge is what its two ends told each other when it
     came about, the own end first."""
     facts = [own, *(end for edge in edges for end in edge)]
-    degrees, counts, sample, mean, intercept = map(np.array, zip(*facts, strict=True))
+    columns = zip(*(known[:5] for known in facts), strict=True)
+    degrees, counts, sample, mean, intercept = map(np.array, columns)
     ridge = float(problem.loss.ridge)
     return Knowledge(
         ReportedSmoothness(counts, sample, mean, intercept, ridge, problem.size),
@@ -88,4 +93,5 @@ def neighbourhood(
         1 + np.arange(2 * len(edges)).reshape(-1, 2),
         np.ones(len(edges)),
         0.0 if problem.intercept else ridge,
+        reach=reach,
     )

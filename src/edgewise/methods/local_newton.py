@@ -45,13 +45,15 @@ def newton_argmin(
     least: Array,
     tol: Any,
     most: int,
+    due: Array | None = None,
 ) -> tuple[Array, Array, Array]:
     """(v, n) argmin_x f_i(x) + h_i(x) - <U_i, x> + x' bend_i x / 2, a subgradient of the penalty
     there, and (v,) oracle calls: a gradient and a Hessian of every sample for each step.
 
     A node ends with a step that is at most tol of its whole way from X: what is then left is, for
     Newton's method, about the square of that. A node whose residual does not fall goes on from its
-    best point by the gradient steps of `local_argmin`, which always get there.
+    best point by the gradient steps of `local_argmin`, which always get there. due: (v,) the nodes
+    that are asked; default: all.
     """
     t = 1 / (1 / eta + top)
     rounding = 32 * jnp.finfo(X.dtype).eps
@@ -82,17 +84,18 @@ def newton_argmin(
         r, far = jnp.where(go_on[:, None], there, r), jnp.where(take, after, far)
         return taken + 1, Z, Y, r, far, left & take & ~close, astray | (left & ~take), calls
 
-    everyone, zero = jnp.ones(len(X), bool), jnp.zeros((), jnp.int32)
-    r = slope(X, everyone)
-    start = (zero, X, Y, r, residual(X, r), everyone, ~everyone, 0 * p.counts + p.counts)
+    asked, zero = jnp.ones(len(X), bool) if due is None else due, jnp.zeros((), jnp.int32)
+    r = slope(X, asked)
+    nobody = jnp.zeros_like(asked)
+    start = (zero, X, Y, r, residual(X, r), asked, nobody, jnp.where(asked, p.counts, 0))
     _, Z, Y, _, _, left, astray, calls = lax.while_loop(
         lambda c: (c[0] < STEPS) & c[5].any(), step, start
     )
     lost = left | astray
 
     def descend(_: None) -> tuple[Array, Array]:
-        there, asked = local_argmin(p, Z, eta, bend, U, tol, most, top, least)
-        return jnp.where(lost[:, None], there, Z), calls + jnp.where(lost, asked, 0)
+        there, spent = local_argmin(p, Z, eta, bend, U, tol, most, top, least, lost)
+        return jnp.where(lost[:, None], there, Z), calls + spent
 
     Z, calls = lax.cond(lost.any(), descend, lambda _: (Z, calls), None)
     return Z, Y, calls

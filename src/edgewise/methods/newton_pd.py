@@ -49,6 +49,7 @@ from edgewise.problem.block import Block, Links, match
 LEVELS = 3  # times that Hessians are averaged with neighbours': as good as the network's mean
 EDGE_FACTOR = 1.8  # over the root of the graph's gap: near the best of rings, grids, random graphs
 RELAXATION = 0.8  # part of the new in what is sent: 1 is PDMM, which may swap for ever
+SECANTS = 0.05  # part of a secant's curvature that a sample has at least, where a loss is straight
 INNER_TOL, INNER_MOST = 0.01, 1000  # of a step with a penalty
 
 
@@ -162,7 +163,7 @@ class NewtonPD(MethodDefaults):
         b, f = block_shape(X.shape[1], blocks.outputs)
         everyone, zeros = jnp.ones(v, bool), jnp.zeros((v, b, f, f), X.dtype)
         none, count = jnp.zeros(v, X.dtype), jnp.zeros(v, jnp.int32)
-        H = p.hessians(zeros, X, everyone)
+        H = p.hessians(zeros, X, everyone, SECANTS)
         gap, balance = first_gap(p.ids, X.dtype), first_balance(X)
         body = pack(count + 1, shared(self.told(p, H, X, gap, balance), blocks))
         own = X[p.links.owner]
@@ -235,7 +236,7 @@ class NewtonPD(MethodDefaults):
         epoch = jnp.maximum(jnp.maximum(s.epoch, newest), scheduled(rounds))
         due = epoch > s.epoch
         anew = (due & (anchor.error > STALE)) | damp | poor
-        H = only_if(anew.any(), lambda H: p.hessians(H, X, anew), s.H)
+        H = only_if(anew.any(), lambda H: p.hessians(H, X, anew, SECANTS), s.H)
         many = p.links.gather(heard.present[:, None].astype(X.dtype), v)[:, 0]
         gap = next_gap(s.gap, p.links.gather(heard.probes, v), many, rounds)
         said = (theirs + heard_duals).sum(1)

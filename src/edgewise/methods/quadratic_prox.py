@@ -17,7 +17,8 @@ from edgewise.methods.metric_prox import (
     solve,
     splitting,
 )
-from edgewise.problem.stacked_penalties import StackedPenalties, takes_steps
+from edgewise.problem.penalty_sum import takes_steps
+from edgewise.problem.stacked_penalties import StackedPenalties
 
 ONE = ClassBlocks(1, False)
 MOST_UNKNOWNS = 100  # beyond which a factorisation a round is too dear: ADMM alone, factored once

@@ -24,6 +24,7 @@ def local_argmin(
     most: int,
     top: Array | None = None,
     least: Array | None = None,
+    due: Array | None = None,
 ) -> tuple[Array, Array]:
     """(v, n) argmin_x f_i(x) + h_i(x) - <U_i, x> + (D_i/2) |x|^2, and (v,) oracle calls. D: (v, 1);
     or a diagonal (v, n) or a matrix (v, n, n), with the `top` and the `least` of its eigenvalues.
@@ -33,7 +34,8 @@ def local_argmin(
     its point by s ends with a subgradient of at most 2 s / t, so the minimiser is within
     2 s / (t mu), mu being D and the ridge, if that applies to all coordinates. A node stops, and
     asks for no more gradients, when this is at most tol times the way it has come from X, so that
-    errors shrink as the outer method settles; or at rounding; or after `most` steps.
+    errors shrink as the outer method settles; or at rounding; or after `most` steps. due: (v,) the
+    nodes that are asked; default: all. The others stay where they are.
     """
     top, least = D if top is None else top, D if least is None else least
     t = 1 / (1 / eta + top)
@@ -64,8 +66,9 @@ def local_argmin(
         Z = jnp.where(left[:, None], new, Z)
         return taken + 1, Z, Y, G, left & ~close[:, 0], calls + jnp.where(left, p.counts, 0)
 
-    everyone, none = jnp.ones(X.shape[0], bool), jnp.zeros_like(p.counts)
-    start = (jnp.zeros((), jnp.int32), X, X, jnp.zeros_like(X), everyone, none)
+    asked = jnp.ones(X.shape[0], bool) if due is None else due
+    none = jnp.zeros_like(p.counts)
+    start = (jnp.zeros((), jnp.int32), X, X, jnp.zeros_like(X), asked, none)
     _, Z, *_, calls = lax.while_loop(busy, descend, start)
     return Z, calls
 

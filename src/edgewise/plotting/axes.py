@@ -17,6 +17,7 @@ LABELS = {  # of a trace's columns
     "residual": "optimality residual",
     "function_values": "function values per node",
     "objective": "objective",
+    "violation": "violation, over edges",
 }
 FAR = 1e30  # a number that an axis has no room for, of a run that diverged
 
@@ -65,8 +66,10 @@ def plot_column(
 
 
 def plot_progress(trace: DrawableTrace, ax: Any) -> None:
-    """Residual, divergence and disagreement over the rounds, those that were measured."""
-    for name in ("residual", "bregman", "consensus"):
+    """Residual, divergence and disagreement over the rounds, those that were measured; where models
+    need not agree, how far couplings are from being met."""
+    agree = np.isfinite(trace["consensus"]).any()
+    for name in ("residual", "bregman", "consensus" if agree else "violation"):
         if np.isfinite(trace[name]).any():
             plot_column(trace, name, "rounds", ax, label=LABELS[name])
     ax.set_ylabel("")

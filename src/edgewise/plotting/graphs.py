@@ -50,14 +50,18 @@ def plot_graph(
     cmap: str = "viridis",
     low: float | None = None,
     high: float | None = None,
+    widths: Any = None,
 ) -> Any:
     """Nodes where springs along the edges would put them, coloured by `values` from `low` to
-    `high`, of these `sizes`; on `ax` or a new figure."""
+    `high`, of these `sizes`, edges of these `widths`; on `ax` or a new figure."""
     from matplotlib.collections import LineCollection
 
     ax = new_axes(path, figsize=(5, 4)) if ax is None else ax
     at = positions(graph)
-    ax.add_collection(LineCollection(list(at[graph.edges]), colors="black", alpha=0.4, zorder=1))
+    lines = LineCollection(
+        list(at[graph.edges]), colors="black", alpha=0.4, zorder=1, linewidths=widths
+    )
+    ax.add_collection(lines)
     colour: Any = {} if values is None else {"cmap": cmap, "vmin": low, "vmax": high}
     drawn = ax.scatter(
         *at.T,

@@ -11,6 +11,7 @@ from edgewise.plotting.axes import DrawableTrace, close, new_axes, plot_column, 
 from edgewise.plotting.graphs import DrawableGraph, plot_graph
 
 APART = "log10 of a node's distance from the mean"
+UNMET = "log10 of how far a node's couplings are from being met"
 
 
 class DrawableResult(Protocol):
@@ -34,6 +35,24 @@ def plot_result(result: DrawableResult, path: str | Path | None) -> Any:
     """Left where each node stands at the end, right how the run went. Returns both axes."""
     left, right = new_axes(path, ncols=2, figsize=(10, 4))
     plot_graph(result.graph, log_apart(result)[-1], left, label=APART)
+    plot_progress(result.trace, right)
+    left.figure.suptitle(result.message, fontsize="small")
+    save(left, path)
+    return left, right
+
+
+class DrawableCouplings(DrawableResult, Protocol):
+    @property
+    def multipliers(self) -> dict[tuple[int, int], np.ndarray]: ...
+
+
+def plot_coupled(result: DrawableCouplings, path: str | Path | None) -> Any:
+    """As `plot_result`; an edge is the wider, the larger its multipliers are."""
+    left, right = new_axes(path, ncols=2, figsize=(10, 4))
+    pulls = np.array([np.linalg.norm(result.multipliers[i, j]) for i, j in result.graph.edges])
+    widths = 0.5 + 5 * pulls / max(pulls.max(initial=0), 1e-300)
+    plot_graph(result.graph, log_apart(result)[-1], left, label=UNMET, widths=widths)
+    left.set_title("edges: width is the size of their multipliers", fontsize="small")
     plot_progress(result.trace, right)
     left.figure.suptitle(result.message, fontsize="small")
     save(left, path)

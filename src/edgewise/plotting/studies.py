@@ -8,6 +8,7 @@ import numpy as np
 
 from edgewise.plotting.axes import LABELS, new_axes, save
 
+POINTS = 200  # of a curve
 PART_OF_START = "divergence, as a part of the start's"
 
 
@@ -67,9 +68,12 @@ def plot_surface(tuning: DrawableTuning, ax: Any, path: str | Path | None) -> An
 
 
 def plot_comparison(
-    comparison: DrawableComparison, units: list[str], path: str | Path | None
+    comparison: DrawableComparison, units: list[str], path: str | Path | None, log_x: bool = False
 ) -> Any:
-    """Medians as lines, quartiles as bands; a panel per unit. Returns the axes."""
+    """Medians as lines, quartiles as bands; a panel per unit. Returns the axes.
+
+    Costs are drawn to scale, where linear convergence is a straight line, or as logarithms.
+    """
     columns = 2 if len(units) > 1 else 1
     lines = -(-len(units) // columns)
     size = {"figsize": (5.5 * columns, 4 * lines), "squeeze": False}
@@ -77,15 +81,18 @@ def plot_comparison(
     for ax, unit in zip(axes.flat, units, strict=False):
         for method, curves in comparison.runs.items():
             most = max(c.costs[unit][-1] for c in curves)
-            least = max(min(c.costs[unit][0] for c in curves), most / 1000)
-            at = np.geomspace(least, most, 100)
+            least = min(c.costs[unit][0] for c in curves)
+            at = np.linspace(least, most, POINTS)
+            if log_x:
+                at = np.geomspace(max(least, most / 1000), most, POINTS)
             each = [[c.value_at(unit, cost) for cost in at] for c in curves]
             low, middle, high = np.quantile(
                 np.minimum(each, 1e3), [0.25, 0.5, 0.75], axis=0, method="inverted_cdf"
             )
-            (line,) = ax.loglog(at, middle, label=method)
+            (line,) = ax.semilogy(at, middle, label=method)
             ax.fill_between(at, low, high, color=line.get_color(), alpha=0.2)
         ax.set_ylim(comparison.accuracies[-1] / 10, 10)
+        ax.set_xscale("log" if log_x else "linear")
         ax.set_xlabel(LABELS[unit])
         ax.set_ylabel(PART_OF_START)
         ax.grid(alpha=0.3)

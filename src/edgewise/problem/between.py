@@ -16,11 +16,7 @@ from edgewise.problem.prices import Price
 def edge_rows(between: Any, graph: Graph, sizes: np.ndarray) -> list[Rows]:
     """The rows of every edge of the graph, A that of its lower end."""
     edges = [(int(i), int(j)) for i, j in graph.edges]
-    if isinstance(between, Mapping):
-        given = by_edge(between, edges)
-    else:
-        given = [(False, listed(between))] * len(edges)
-    made = []
+    given, made = edge_terms(between, edges), []
     for e, ((i, j), (turned, terms)) in enumerate(zip(edges, given, strict=True)):
         ends = (j, i) if turned else (i, j)
         for t in terms:
@@ -29,6 +25,13 @@ def edge_rows(between: Any, graph: Graph, sizes: np.ndarray) -> list[Rows]:
         made.append(rows._replace(A=rows.B, B=rows.A) if turned else rows)
         require_possible(made[-1], (i, j))
     return made
+
+
+def edge_terms(between: Any, edges: list[tuple[int, int]]) -> list[tuple[bool, list[Term]]]:
+    """What each edge carries, and whether its first end is the one with the higher number."""
+    if isinstance(between, Mapping):
+        return by_edge(between, edges)
+    return [(False, listed(between))] * len(edges)
 
 
 def by_edge(

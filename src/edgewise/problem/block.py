@@ -178,13 +178,14 @@ class Block(NamedTuple):
         due = jnp.ones(X.shape[0], bool) if self.active is None else self.active
         return self.refresh(None, jnp.zeros_like(X), X, due)[1]
 
-    def hessians(self, H: Array, X: Array, due: Array) -> Array:
+    def hessians(self, H: Array, X: Array, due: Array, secants: float = 0.0) -> Array:
         """(v, b, f, f) Hessians of nodes' mean losses of margins, ridge apart, at X at the nodes
-        that are due; the others keep theirs. In blocks: see `SampleChunk.hessian`."""
+        that are due; the others keep theirs. In blocks, and with a part of the secants, if one is
+        asked for: see `SampleChunk.hessian`."""
 
         def visit(part: SampleChunk, H: Array) -> Array:
             return part.place.add(
-                H, part.hessian(self, part.of(X)) / match(part.of(self.counts), H)
+                H, part.hessian(self, part.of(X), secants) / match(part.of(self.counts), H)
             )
 
         made: Array = fold(self, due, visit, H, X.dtype)

@@ -13,7 +13,8 @@ import scipy.sparse as sp
 from jax import Array, lax
 
 from edgewise.backend.pytree import pytree
-from edgewise.data.shards import Shards, as_labels, as_matrix
+from edgewise.data.arrays import as_labels, as_matrix
+from edgewise.data.shards import Shards
 from edgewise.errors import DataError, ProblemError
 
 BELOW_ZERO = 1e-9  # part of a matrix's norm that rounding may take an eigenvalue below zero
@@ -252,7 +253,9 @@ def sized_penalties(penalty: Any, sizes: np.ndarray) -> list[Any]:
     for i, (h, size) in enumerate(zip(each, sizes, strict=True)):
         if isinstance(h, type) or not hasattr(h, "prox"):
             raise ProblemError(f"node {i}: {h!r} is no penalty: give L1(...), Box(...) or the like")
-        shapes = {np.shape(v) for v in vars(h).values()} if hasattr(h, "__dict__") else set()
+        parts = getattr(h, "parts", (h,))
+        numbers = [v for part in parts if hasattr(part, "__dict__") for v in vars(part).values()]
+        shapes = {np.shape(v) for v in numbers}
         if any(len(shape) == 1 and shape != (size,) for shape in shapes):
             raise ProblemError(f"node {i}: {h} does not fit: give vectors of {size} entries")
         made.setdefault((id(h), int(size)), h if size == n else Sized(h, int(size)))

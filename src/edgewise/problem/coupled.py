@@ -2,32 +2,58 @@
 
 from typing import Any
 
+import jax
 import numpy as np
 
+from edgewise.errors import GraphError, ProblemError
 from edgewise.graph.graph import Graph
 from edgewise.problem.between import edge_rows
 from edgewise.problem.block import Block, Links
-from edgewise.problem.couplings import dense
-from edgewise.problem.edge_ends import EdgeEnds, edge_ends
+from edgewise.problem.couplings import Coupling, Rows, dense
+from edgewise.problem.edge_ends import EdgeEnds, End, edge_ends
 from edgewise.problem.problem import Problem, in_dtype
 
 
 class CoupledProblem(Problem):
     """The same nodes, with what holds between neighbours."""
 
+    couples = True
+
+    graph: Graph
+    edge_rows: list[Rows]  # of the graph's edges, A of the lower end
+    ends: EdgeEnds  # of the directed edges that leave the problem's nodes
+
     def __init__(self, problem: Problem, graph: Graph, between: Any) -> None:
         self.__dict__.update(problem.__dict__)
         self.graph = graph
         self.edge_rows = edge_rows(between, graph, problem.sizes)
-        self.ends: EdgeEnds = edge_ends(self.edge_rows, graph, problem.size)
-        norms = [[np.linalg.norm(dense(M), 2) for M in (r.A, r.B)] for r in self.edge_rows]
-        reach = np.array(norms).reshape(-1, 2)
-        self.reach = np.where(reach > 0, reach, 1.0)
+        d = graph.directed
+        ends = []
+        for i, j, e in zip(d.owner, d.other, d.edge, strict=True):
+            rows = self.edge_rows[e]
+            ends.append(End(rows.A, rows, 1.0) if i < j else End(rows.B, rows, -1.0))
+        self.ends = edge_ends(ends, problem.size)
+        norms = [[norm(rows.A), norm(rows.B)] for rows in self.edge_rows]
+        self.reach = np.array(norms).reshape(-1, 2)
+
+    def only(self, nodes: Any) -> "CoupledProblem":
+        """Of some nodes, in order, with the edges that leave them."""
+        made = object.__new__(CoupledProblem)
+        made.__dict__.update(super().only(nodes).__dict__)
+        made.graph, made.edge_rows, made.reach = self.graph, self.edge_rows, self.reach
+        leaving = np.isin(self.graph.directed.owner, nodes)
+        made.ends = jax.tree.map(lambda a: a[leaving], self.ends)
+        return made
 
     @property
     def rows(self) -> int:
         """Of the edge that has most."""
         return self.ends.width
+
+    @property
+    def row_counts(self) -> np.ndarray:
+        """(2E,) rows of each directed edge of the graph."""
+        return np.array([len(r.c) for r in self.edge_rows], int)[self.graph.directed.edge]
 
     @property
     def has_data(self) -> bool:
@@ -48,3 +74,24 @@ class CoupledProblem(Problem):
             i, j, e = int(d.owner[k]), int(d.other[k]), int(d.edge[k])
             made[i, j] = duals[k, : len(self.edge_rows[e].c)]
         return made
+
+
+def couple(problem: Any, graph: Any, between: Any) -> CoupledProblem:
+    """The problem on its graph, with what a user said of the edges; refuses what does not fit."""
+    if not isinstance(problem, Problem):
+        raise ProblemError(f"{problem!r} is no Problem: solve(problem, graph, ...) in this order")
+    if not isinstance(graph, Graph):
+        raise GraphError(f"{graph!r} is no Graph: use Graph.random(...) or Graph.from_edges(...)")
+    if graph.nodes != problem.nodes:
+        raise ProblemError(f"the graph has {graph.nodes} nodes, the problem {problem.nodes}")
+    if problem.stream is not None or problem.intercept or problem.loss.outputs != 1:
+        raise ProblemError(
+            "couplings go with finite data, losses of one output and no intercept: add a column "
+            "of ones instead"
+        )
+    return CoupledProblem(problem, graph, Coupling() if between is None else between)
+
+
+def norm(A: Any) -> float:
+    """How far a matrix reaches; 1 for one of zeros, which weighs nothing."""
+    return float(np.linalg.norm(dense(A), 2)) or 1.0

@@ -1,6 +1,6 @@
 """The couplings of a block's edges as arrays: what each node has to do with each of its edges."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +9,6 @@ from jax import Array, lax
 
 from edgewise.backend.pytree import pytree
 from edgewise.errors import ProblemError
-from edgewise.graph.graph import Graph
 from edgewise.problem.couplings import Rows, dense
 
 MOST_DENSE = 20_000_000  # numbers of all edges' matrices together
@@ -20,18 +19,18 @@ class EdgeEnds:
     """Every array leads with directed edges, and is of the end that owns the edge. Edges with fewer
     rows than others end in rows of zeros, which nothing holds: their duals are zero.
 
-    `kind` says how A is kept: "dense", (e, m, n); "identity", (e, m), a number per row k, of
-    coordinate k; or "sparse", (e, m, k) numbers, and `columns` of the same shape.
+    `kind` says how A is kept: "dense", (e, m, n); or "identity", (e, m), a number per row k, of
+    coordinate k.
     """
 
     A: Any
-    columns: Any  # None but for "sparse"
     half: Any  # (e, m) c / 2
     sign: Any  # (e, 1) 1 at the lower end of an edge, -1 at the other
     low: Any  # (e, m) the least that a dual may be
     high: Any  # (e, m) the most; of rows that are grouped, all together
     slack: Any  # (e, m) a dual costs slack/2 times its square
     grouped: Any  # (e, m)
+    real: Any  # (e, m) which rows there are: edges with fewer than others end in none
     kind: str
 
     @property
@@ -44,11 +43,8 @@ class EdgeEnds:
         own = X[owner]
         if self.kind == "dense":
             made = jnp.einsum("emn,en->em", self.A, own, precision=lax.Precision.HIGHEST)
-        elif self.kind == "identity":
-            made = self.A * own[:, : self.width]
         else:
-            edges = jnp.arange(len(own))[:, None, None]
-            made = (self.A * own[edges, self.columns]).sum(2)
+            made = self.A * own[:, : self.width]
         return made - self.half
 
     def adjoint(self, Y: Array, links: Any, X: Array) -> Array:
@@ -56,22 +52,13 @@ class EdgeEnds:
         if self.kind == "dense":
             parts = jnp.einsum("emn,em->en", self.A, Y, precision=lax.Precision.HIGHEST)
             return links.gather(parts, len(X))
-        if self.kind == "identity":
-            short = links.gather(self.A * Y, len(X))
-            return jnp.pad(short, ((0, 0), (0, X.shape[1] - self.width)))
-        at = (links.owner[:, None, None], self.columns)
-        return jnp.zeros_like(X).at[at].add(self.A * Y[..., None], mode="drop")
+        short = links.gather(self.A * Y, len(X))
+        return jnp.pad(short, ((0, 0), (0, X.shape[1] - self.width)))
 
     def bend(self, rho: Array, links: Any, X: Array) -> Array:
-        """sum_j A_ij' rho_ij A_ij: (v, n) where it is a diagonal, (v, n, n) where it is not, and of
-        sparse matrices (v, n) a diagonal that is no less."""
+        """sum_j A_ij' rho_ij A_ij: (v, n) where it is a diagonal, (v, n, n) where it is not."""
         if self.kind == "identity":
             return self.adjoint(rho * self.A, links, X)
-        if self.kind == "sparse":  # |A|'|A| 1: each row times the sum of its entries' sizes
-            sizes = jnp.abs(self.A)
-            at = (links.owner[:, None, None], self.columns)
-            parts = rho[..., None] * sizes * sizes.sum(2, keepdims=True)
-            return jnp.zeros_like(X).at[at].add(parts, mode="drop")
         n = X.shape[1]
         each = jnp.einsum("emi,em,emj->eij", self.A, rho, self.A, precision=lax.Precision.HIGHEST)
         return links.gather(each.reshape(len(each), n * n), len(X)).reshape(-1, n, n)
@@ -98,46 +85,51 @@ class EdgeEnds:
         return jnp.where(self.grouped, each / share, each).sum(1)
 
 
-def edge_ends(rows: list[Rows], graph: Graph, size: int) -> EdgeEnds:
-    """Of all directed edges, in the graph's order; NumPy arrays."""
-    d = graph.directed
-    m = max((len(r.c) for r in rows), default=1)
-    lower = d.owner < d.other
+class End(NamedTuple):
+    """One end of an edge, with all that it needs to know of it."""
 
-    def of_rows(field: str, fill: float) -> np.ndarray:
-        out = np.full((len(rows), m), float(fill))
-        for e, r in enumerate(rows):
-            out[e, : len(r.c)] = getattr(r, field)
-        return out[d.edge]
+    A: Any  # (m, n_i) of this end, dense or sparse
+    rows: Rows  # whose matrices are not looked at: the other end's may be unknown
+    sign: float  # 1 at the lower end of an edge, -1 at the other
 
-    kind, A, columns = stored([(r.A, r.B) for r in rows], m, size)
-    side = np.where(lower, 0, 1)
+
+def edge_ends(ends: list[End], size: int) -> EdgeEnds:
+    """Of directed edges in this order; models of that many unknowns. NumPy arrays."""
+    m = max((len(end.rows.c) for end in ends), default=1)
+
+    def of_rows(field: str, fill: float = 0.0) -> np.ndarray:
+        out = np.full((len(ends), m), fill)
+        for k, end in enumerate(ends):
+            out[k, : len(end.rows.c)] = getattr(end.rows, field)
+        return out
+
+    kind, A = stored([end.A for end in ends], m, size)
     return EdgeEnds(
-        A[d.edge, side],
-        None if columns is None else columns[d.edge, side],
-        of_rows("c", 0) / 2,
-        np.where(lower, 1.0, -1.0)[:, None],
-        of_rows("low", 0),
-        of_rows("high", 0),
-        of_rows("slack", 0),
-        of_rows("grouped", 0) > 0,
+        A,
+        of_rows("c") / 2,
+        np.array([end.sign for end in ends]).reshape(-1, 1),
+        of_rows("low"),
+        of_rows("high"),
+        of_rows("slack"),
+        of_rows("grouped") > 0,
+        np.arange(m) < np.array([len(end.rows.c) for end in ends], int).reshape(-1, 1),
         kind,
     )
 
 
-def stored(ends: list[tuple[Any, Any]], m: int, n: int) -> tuple[str, np.ndarray, Any]:
-    """How to keep the matrices: (E, 2, ...) by edge and end."""
-    flat = [sp.coo_array(A) for pair in ends for A in pair]
+def stored(matrices: list[Any], m: int, n: int) -> tuple[str, np.ndarray]:
+    """How to keep the matrices, (e, ...) by directed edge."""
+    flat = [sp.coo_array(A) for A in matrices]
     if m <= n and all((A.row == A.col).all() for A in flat):
         diagonal = np.zeros((len(flat), m))
         for k, A in enumerate(flat):
             diagonal[k, A.row] = A.data
-        return "identity", diagonal.reshape(-1, 2, m), None
+        return "identity", diagonal
     if len(flat) * m * n <= MOST_DENSE:
         full = np.zeros((len(flat), m, n))
-        for k, (A, given) in enumerate(zip(flat, (A for pair in ends for A in pair), strict=True)):
-            full[k, : A.shape[0], : A.shape[1]] = dense(given)
-        return "dense", full.reshape(-1, 2, m, n), None
+        for k, A in enumerate(matrices):
+            full[k, : A.shape[0], : A.shape[1]] = dense(A)
+        return "dense", full
     raise ProblemError(
         f"the couplings' matrices would take {len(flat) * m * n:,} numbers ({MOST_DENSE:,} at "
         "most): give edges fewer rows, or couple coordinates alone, with Shared"

@@ -6,11 +6,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog
 
-from edgewise.problem.budget import Budget
 from edgewise.problem.costs import Sized
 from edgewise.problem.coupled import CoupledProblem
 from edgewise.problem.couplings import dense
-from edgewise.problem.penalties import Box, NonNegative
+from edgewise.problem.penalty_terms import terms_of
 
 MOST_UNKNOWNS = 20_000  # beyond which the question would take longer than the run
 MISSED = 1e-7  # by how much a row is missed, beside the numbers in it, that counts
@@ -82,14 +81,14 @@ def node_bounds(problem: CoupledProblem, first: np.ndarray) -> tuple[np.ndarray,
     for i, penalty in enumerate(each):
         h = penalty.penalty if isinstance(penalty, Sized) else penalty
         at = slice(first[i], first[i + 1])
-        if isinstance(h, Box | Budget):
-            bounds[at, 0], bounds[at, 1] = h.lower, h.upper
-        elif isinstance(h, NonNegative):
-            bounds[at, 0] = 0
-        if isinstance(h, Budget):
-            row = np.zeros(int(first[-1]))
-            row[at] = h.a
-            rows.append(row)
-            totals.append(float(h.b))
+        terms = terms_of(h)
+        if terms.lower is not None:
+            bounds[at, 0], bounds[at, 1] = terms.lower, terms.upper
+        for plane in terms.planes:
+            if plane.equal:
+                row = np.zeros(int(first[-1]))
+                row[at] = plane.a
+                rows.append(row)
+                totals.append(float(plane.b))
     own = sp.csr_array(np.array(rows)) if rows else sp.csr_array((0, int(first[-1])))
     return bounds, own, np.array(totals)

@@ -158,6 +158,10 @@ class Huber(Linear):
     def slope(self, z: Array, y: Array) -> Array:
         return jnp.clip(z - y, -self.delta, self.delta)
 
+    def secant(self, z: Array, y: Array) -> Array:
+        """The second derivative of the parabola that lies above the loss and touches it at z."""
+        return self.delta / jnp.maximum(jnp.abs(z - y), self.delta)
+
     def curvature(self) -> float:
         return 1.0
 
@@ -187,6 +191,10 @@ class SmoothedHinge(Linear):
 
     def slope(self, z: Array, y: Array) -> Array:
         return -y * jnp.clip(1 - y * z, 0, self.width) / self.width
+
+    def secant(self, z: Array, y: Array) -> Array:
+        """As Huber's: this is one about the middle of the corner, and a straight line."""
+        return 1 / jnp.maximum(2 * jnp.abs(1 - y * z - self.width / 2), self.width)
 
     def curvature(self) -> float:
         return 1.0 / float(self.width)

@@ -144,10 +144,11 @@ class SampleChunk(NamedTuple):
             G = product(form, s, self.rows.astype(s.dtype))
         return p.joined(G, s.sum(1))
 
-    def hessian(self, p: "Block", X: Array) -> Array:
+    def hessian(self, p: "Block", X: Array, secants: float = 0.0) -> Array:
         """(c, b, f, f) the sum of the Hessians of these samples' losses of margins, at X (c, n), in
         blocks: the whole for one output; else one per output, and the mean of all, over pairs too,
-        times how many outputs there are."""
+        times how many outputs there are. Where a loss has straight parts a sample there counts for
+        so much of its `secant`, which tells how far it is from the bend."""
         loss = p.loss
         assert loss.linear
         z = self.margins(p, X)
@@ -158,7 +159,10 @@ class SampleChunk(NamedTuple):
         def along(direction: Array) -> Array:
             """How slopes change where all samples' margins go this way."""
             way = jnp.broadcast_to(direction, z.shape)
-            return self.weighed(jax.jvp(lambda z: loss.slope(z, self.y), (z,), (way,))[1])
+            bend = jax.jvp(lambda z: loss.slope(z, self.y), (z,), (way,))[1]
+            if secants and not loss.hessian_continuous and hasattr(loss, "secant"):
+                bend = jnp.maximum(bend, secants * loss.secant(z, self.y) * way)
+            return self.weighed(bend)
 
         def block(bend: Array) -> Array:
             return product("ctp,ctq->cpq", bend[..., None] * d, d)

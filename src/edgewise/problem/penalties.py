@@ -15,6 +15,9 @@ from jax.core import Tracer
 from edgewise.backend.pytree import pytree
 from edgewise.errors import ProblemError
 from edgewise.problem.contract import Penalty
+from edgewise.problem.penalty_sum import Addable
+from edgewise.problem.penalty_terms import Plane, Terms
+from edgewise.problem.projections import onto_l1_ball, onto_simplex, soften
 
 FEASIBLE = 1e-6
 
@@ -29,7 +32,7 @@ _PARAMETERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 }
 
 
-class Checked:
+class Checked(Addable):
     """Parameters are checked when given; jax rebuilds instances from tracers without this."""
 
     def __post_init__(self) -> None:
@@ -48,6 +51,8 @@ class Checked:
 class _Set(Checked):
     """The indicator of a set: 0 on it and infinite off it. Its prox is the projection."""
 
+    is_set = True
+
     def prox(self, x: Array, t: Array) -> Array:
         raise NotImplementedError
 
@@ -62,6 +67,9 @@ class NoPenalty(Checked):
     absent: ClassVar[bool] = True
     separable: ClassVar[bool] = True
     compiled_as = "none"
+
+    def terms(self) -> Terms:
+        return Terms()
 
     def value(self, x: Array) -> Array:
         return jnp.zeros((), x.dtype)
@@ -79,12 +87,14 @@ class L1(Checked):
 
     lam: Any
 
+    def terms(self) -> Terms:
+        return Terms(l1=self.lam)
+
     def value(self, x: Array) -> Array:
         return _as(x, self.lam) * jnp.abs(x).sum()
 
     def prox(self, x: Array, t: Array) -> Array:
-        threshold = _as(x, t) * _as(x, self.lam)
-        return x - jnp.clip(x, -threshold, threshold)
+        return soften(x, _as(x, t) * _as(x, self.lam))
 
 
 @pytree()
@@ -100,6 +110,9 @@ class SquaredL2(Checked):
     @property
     def ridge(self) -> Any:
         return self.lam
+
+    def terms(self) -> Terms:
+        return Terms(l2=self.lam)
 
     def value(self, x: Array) -> Array:
         return _as(x, self.lam) / 2 * (x * x).sum()
@@ -122,6 +135,9 @@ class ElasticNet(Checked):
     def ridge(self) -> Any:
         return self.l2
 
+    def terms(self) -> Terms:
+        return Terms(l1=self.l1, l2=self.l2)
+
     def value(self, x: Array) -> Array:
         return L1(self.l1).value(x) + SquaredL2(self.l2).value(x)
 
@@ -141,6 +157,9 @@ class GroupL2(Checked):
         if not isinstance(self.groups, Tracer):
             consecutive = np.unique(self.groups, return_inverse=True)[1]
             object.__setattr__(self, "groups", consecutive.astype(np.int32))
+
+    def terms(self) -> Terms:
+        return Terms(groups=(self,))
 
     def _root_sizes_and_norms(self, x: Array) -> tuple[Array, Array]:
         both = jnp.stack([jnp.ones_like(x), x * x], axis=1)
@@ -178,6 +197,9 @@ class Box(_Set):
             if np.any(self.lower == np.inf) or np.any(self.upper == -np.inf):
                 raise ProblemError("Box: lower is inf or upper -inf: no number is in such a box")
 
+    def terms(self) -> Terms:
+        return Terms(lower=self.lower, upper=self.upper, cone=False)
+
     def prox(self, x: Array, t: Array) -> Array:
         from optax.projections import projection_box
 
@@ -187,6 +209,9 @@ class Box(_Set):
 @pytree()
 class NonNegative(_Set):
     separable: ClassVar[bool] = True
+
+    def terms(self) -> Terms:
+        return Terms(lower=0.0, upper=np.inf)
 
     def prox(self, x: Array, t: Array) -> Array:
         from optax.projections import projection_non_negative
@@ -200,17 +225,12 @@ class Simplex(_Set):
 
     radius: Any = 1.0
 
+    def terms(self) -> Terms:
+        every = Plane(1.0, self.radius, equal=True)
+        return Terms(lower=0.0, upper=np.inf, planes=(every,))
+
     def prox(self, x: Array, t: Array) -> Array:
-        """Not by optax: in 0.2.8 its projection_simplex fails in float32 under x64, and its sum
-        is off by as many roundings as there are coordinates."""
-        radius = _as(x, self.radius)
-        x = x - jax.lax.stop_gradient(x.max())
-        partial_sums = jnp.cumsum(jax.lax.stop_gradient(jnp.sort(x)[::-1]))
-        x = x - ((partial_sums - radius) / jnp.arange(1, x.size + 1, dtype=x.dtype)).max()
-        support = x > 0
-        # This makes the sum right to the last digits, and carries the derivative.
-        surplus = jnp.where(support, x, 0).sum() - radius
-        return jnp.maximum(x - surplus / support.sum().astype(x.dtype), 0)
+        return onto_simplex(x, _as(x, self.radius))
 
 
 @pytree()
@@ -219,9 +239,11 @@ class L1Ball(_Set):
 
     radius: Any
 
+    def terms(self) -> Terms:
+        return Terms(l1_radius=self.radius)
+
     def prox(self, x: Array, t: Array) -> Array:
-        outside = jnp.abs(x).sum() > _as(x, self.radius)
-        return jnp.where(outside, jnp.sign(x) * Simplex(self.radius).prox(jnp.abs(x), t), x)
+        return onto_l1_ball(x, _as(x, self.radius))
 
 
 @pytree()
@@ -229,6 +251,9 @@ class L2Ball(_Set):
     """|x| <= radius"""
 
     radius: Any
+
+    def terms(self) -> Terms:
+        return Terms(l2_radius=self.radius)
 
     def prox(self, x: Array, t: Array) -> Array:
         from optax.projections import projection_l2_ball
@@ -244,6 +269,9 @@ class HalfSpace(_Set):
 
     a: Any
     b: Any
+
+    def terms(self) -> Terms:
+        return Terms(planes=(Plane(self.a, self.b, equal=False),))
 
     def prox(self, x: Array, t: Array) -> Array:
         a, b = _as(x, self.a), _as(x, self.b)

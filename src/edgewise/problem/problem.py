@@ -11,14 +11,20 @@ import jax.numpy as jnp
 import numpy as np
 
 from edgewise.data.folders import FolderShards
+from edgewise.data.preparation import Preparation
+from edgewise.data.scaling import Standardization
 from edgewise.data.shards import Shards, rows_of
 from edgewise.data.stream import Stream
 from edgewise.errors import DataError, ProblemError
+from edgewise.plotting.displays import problem_html, shown
 from edgewise.problem import penalties
 from edgewise.problem.block import Block, Links
+from edgewise.problem.common_points import conflict
 from edgewise.problem.contract import Loss
 from edgewise.problem.costs import Costs, describe, sized_penalties, without_data
+from edgewise.problem.from_text import loss_of, penalties_of
 from edgewise.problem.losses import Squared
+from edgewise.problem.penalty_sum import PenaltySum
 from edgewise.problem.rows import make_rows
 from edgewise.problem.sample_weights import Weights
 from edgewise.problem.smoothness import Smoothness
@@ -31,8 +37,10 @@ class Problem:
     shards         `edgewise.split(...)`, `Shards`, a list with one (X_i, y_i) per node, a folder
                    of shards (its files are read when they are needed), or a `Stream` of samples
                    without end
-    loss           `Logistic(ridge=...)`, `Squared()`, `Huber()`, ..., or `CustomLoss(fn)`
-    penalty        one for every node, or a list with one per node; penalties add up over nodes
+    loss           `Logistic(ridge=...)`, `Squared()`, `Huber()`, ..., `CustomLoss(fn)`; or text, as
+                   the command line takes it: "logistic", "huber:0.5"
+    penalty        one for every node, or a list with one per node; penalties add up over nodes. At
+                   one node too: `L1(0.1) + Box(-1, 1)`. Or texts: "l1:0.1 + box:-1,1"
     weights        "node": f_i is the mean over node i's samples (the paper); "sample": (V/N) times
                    their sum, so that the answer does not depend on how samples are split
     sample_weight  one weight per sample, in the order of the data given to `split` (or of the
@@ -52,7 +60,8 @@ class Problem:
     Problem(2 nodes, 5 samples, 3 unknowns, Squared)
     """
 
-    reach: np.ndarray | None = None  # of a `CoupledProblem`
+    couples = False  # whether edges carry something else than that models are equal
+    reach: np.ndarray | None = None  # (E, 2) norms of the ends' matrices, where they do
 
     def __init__(
         self,
@@ -82,6 +91,7 @@ class Problem:
         elif not isinstance(shards, Shards | FolderShards):
             shards = Shards.from_parts(shards)
         self.shards: Shards | FolderShards = shards
+        loss, penalty = loss_of(loss), penalties_of(penalty, shards.nodes)
         self.ids = np.arange(self.nodes)  # what random bits depend on: `only` keeps them
         for part in ("encode", "linear", "ridge"):
             if isinstance(loss, type) or not hasattr(loss, part):
@@ -131,10 +141,26 @@ class Problem:
         with jax.enable_x64(True):
             self._stacked = stack(self.penalty, self.nodes, self.size, free=self.free)
             self._try_parts()
+        self._require_points()
 
     @property
     def nodes(self) -> int:
         return self.shards.nodes
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """Names of the columns of X, where the shards know them."""
+        return self.shards.columns
+
+    @property
+    def scaling(self) -> Standardization | None:
+        """What the shards have been through, where they know: models come back from before it."""
+        return self.shards.scaling
+
+    @property
+    def preparation(self) -> Preparation | None:
+        """How the shards were made of a table, where they know."""
+        return self.shards.preparation
 
     @property
     def unequal(self) -> bool:
@@ -214,6 +240,14 @@ class Problem:
             made._stacked = stack(made.penalty, made.nodes, made.size, free=made.free)
         return made
 
+    def _require_points(self) -> None:
+        """That sets which were put together at one node have a point in common."""
+        several = isinstance(self.penalty, list | tuple)
+        for i, h in enumerate(self.penalty if several else [self.penalty]):
+            if isinstance(h, PenaltySum) and conflict(h, self.size - self.free) is not None:
+                at = f" of node {i}" if several else ""
+                raise ProblemError(f"no point satisfies the penalty{at}, {h}: loosen a part of it")
+
     def _try_parts(self) -> None:
         """Trace what users may have written, once, so that what does not fit is said here."""
         X = jax.ShapeDtypeStruct((self.nodes, self.size), np.float64)
@@ -269,9 +303,18 @@ class Problem:
             cost=None if self.cost is None else in_dtype(self.cost, dtype),
         )
 
-    def __repr__(self) -> str:
+    @shown
+    def _repr_html_(self) -> str:
+        return problem_html(self)
+
+    @property
+    def samples_of_nodes(self) -> np.ndarray:
+        """(V,) as `counts`, but zero where a node has no data: there it has one row, of nothing."""
         real = np.ones(self.nodes) if self.cost is None else self.cost.lossy[:, 0]
-        samples = int(self.counts @ real)  # a node without data has one, which counts nothing
+        return (self.counts * real).astype(int)
+
+    def __repr__(self) -> str:
+        samples = int(self.samples_of_nodes.sum())
         least = f"{self.sizes.min()} to " if self.unequal else ""
         what = f", {type(self.loss).__name__}" if samples else ""
         return f"Problem({self.nodes} nodes, {samples} samples, {least}{self.size} unknowns{what})"

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from edgewise.backend.threads import one_blas_thread, over
-from edgewise.data.shards import Matrix
+from edgewise.data.arrays import Matrix
 from edgewise.problem.contract import Curvatures
 
 if TYPE_CHECKING:

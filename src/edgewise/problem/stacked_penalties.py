@@ -1,6 +1,6 @@
 """The penalties of all nodes of a block as one: stacked where they are alike."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import jax
@@ -12,14 +12,7 @@ from edgewise.backend.pytree import pytree
 from edgewise.errors import ProblemError
 from edgewise.problem.contract import Penalty
 from edgewise.problem.penalties import Checked
-
-
-@pytree("value", "prox")
-class Opaque:
-    """A penalty that is no pytree; bound methods are equal if their objects are identical."""
-
-    value: Callable[[Array], Array]
-    prox: Callable[[Array, Array], Array]
+from edgewise.problem.penalty_sum import PenaltySum, as_pytree, takes_steps
 
 
 @pytree("free")
@@ -78,11 +71,6 @@ class StackedPenalties:
         return jnp.concatenate([chosen, untouched], axis=1) if self.free else chosen
 
 
-def takes_steps(penalty: Any) -> bool:
-    """Whether its prox takes a step for each coordinate."""
-    return any(getattr(penalty, declared, False) for declared in ("separable", "diagonal"))
-
-
 def stack(penalties: Any, nodes: int, size: int, free: int = 0) -> StackedPenalties:
     """One block with value(X) -> (v,) and prox(X, t) -> (v, n), for X (v, n) and t (v, 1).
 
@@ -98,10 +86,9 @@ def stack(penalties: Any, nodes: int, size: int, free: int = 0) -> StackedPenalt
     source = np.array([first_at.setdefault(id(p), at) for at, p in enumerate(each)])
     kinds: dict[Any, dict[int, list[Any]]] = {}
     for at in first_at.values():
-        leaves, structure = jax.tree.flatten(_as_pytree(each[at]))
+        leaves, structure = jax.tree.flatten(as_pytree(each[at]))
         shapes = [np.shape(leaf) for leaf in leaves]
-        if isinstance(each[at], Checked) and not {*shapes} <= {(), (size - free,)}:
-            raise ProblemError(f"{each[at]} does not fit: give vectors of {size - free} entries")
+        require_fit(each[at], size - free)
         kinds.setdefault((structure, *shapes), {})[at] = leaves
     members, masks = [], []
     for (structure, *_), leaves_at in kinds.items():
@@ -114,9 +101,17 @@ def stack(penalties: Any, nodes: int, size: int, free: int = 0) -> StackedPenalt
     return StackedPenalties(tuple(members), tuple(masks), free)
 
 
+def require_fit(penalty: Any, size: int) -> None:
+    """That vectors among the parameters of the library's penalties have so many entries."""
+    for part in penalty.parts if isinstance(penalty, PenaltySum) else (penalty,):
+        shapes = {np.shape(leaf) for leaf in jax.tree.leaves(part)}
+        if isinstance(part, Checked) and not shapes <= {(), (size,)}:
+            raise ProblemError(f"{part} does not fit: give vectors of {size} entries")
+
+
 def same(penalties: Any) -> bool:
     """Whether all nodes have equal penalties: one object, or one class with equal parameters."""
-    each: list[Any] = [jax.tree.flatten(_as_pytree(p)) for p in _listed(penalties)]
+    each: list[Any] = [jax.tree.flatten(as_pytree(p)) for p in _listed(penalties)]
     return all(k == each[0][1] and all(map(np.array_equal, v, each[0][0])) for v, k in each)
 
 
@@ -127,8 +122,3 @@ def _listed(penalties: Any) -> list[Any]:
         if isinstance(p, type) or not (hasattr(p, "value") and hasattr(p, "prox")):
             raise ProblemError(f"{p!r} is no penalty: give an object with value(x), prox(x, t)")
     return listed
-
-
-def _as_pytree(penalty: Any) -> Any:
-    unknown_to_jax = jax.tree_util.all_leaves([penalty])
-    return Opaque(penalty.value, penalty.prox) if unknown_to_jax else penalty

@@ -22,6 +22,7 @@ from edgewise.problem.problem import Problem
 from edgewise.running.checkpoint_file import CheckpointFile, write
 from edgewise.running.evaluator import Evaluator
 
+BESIDE = "couplings or first duals"
 INTERVAL = 10.0  # seconds between two writes, at least
 
 
@@ -47,11 +48,13 @@ class Resumable(Protocol):
 
     def view(self) -> tuple[Any, Any]: ...
 
+    def beside_the_data(self) -> list[np.ndarray]: ...
+
 
 class Checkpointer:
     """Saves now and then, and at the end; does nothing without a path."""
 
-    def __init__(self, path: str | Path | None, fingerprint: str) -> None:
+    def __init__(self, path: str | Path | None, fingerprint: dict[str, str]) -> None:
         self.path = None if path is None else Path(path)
         self.fingerprint, self.last = fingerprint, time.monotonic()
 
@@ -88,24 +91,24 @@ def part_of(path: Path, round: int, rank: int, ranks: int) -> Path:
     return path.with_name(f"{path.name}.{round}.{rank}-of-{ranks}")
 
 
-def load(path: str | Path, run: Resumable, fingerprint: str) -> None:
+def load(path: str | Path, run: Resumable, fingerprint: dict[str, str]) -> None:
     """Put the run where the checkpoint left it."""
     path = Path(path)
     try:
         with CheckpointFile(path) as file:
             head, rows, apart = file.head, file["rows"].tolist(), list(file["apart"])
-        same = head["fingerprint"] == fingerprint
-        if same:
+        differ = differences(head["fingerprint"], fingerprint)
+        if not differ:
             files = [path.with_name(name) for name in head.get("parts", [path.name])]
             carry = read_carry(files, run)
     except (OSError, ValueError, KeyError, IndexError, TypeError) as problem:
         raise CheckpointError(
             f"{path} is no readable checkpoint ({problem}): delete it to start anew"
         ) from problem
-    if not same:
+    if differ:
         raise CheckpointError(
-            f"{path} was written by another run (other data, graph, method, steps or seed): "
-            "give another path, or delete it to start anew"
+            f"{path} was written by another run, which had other "
+            f"{', '.join(differ)}: give the same, or another path, or delete it to start anew"
         )
     run.carry = carry
     run.round, run.seconds, run.rows, run.apart = head["round"], head["seconds"], rows, apart
@@ -169,13 +172,11 @@ def require_writable(path: str | Path) -> None:
         ) from problem
 
 
-def fingerprint(run: Resumable) -> str:
-    """A digest of everything that decides how the run goes on: the method and the network, where
-    it starts, and, for data, loss and penalty, what they say at a probe point, to seven digits."""
-    digest, executor = hashlib.sha256(), run.executor
-    leaves, tree = jax.tree.flatten((run.method, executor.weights))
-    digest.update(re.sub(r" at 0x[0-9a-f]+", "", str(tree)).encode())
-    block = run.evaluator.block
+def fingerprint(run: Resumable) -> dict[str, str]:
+    """Digests of everything that decides how the run goes on, by what users call it: the method and
+    the network, where it starts, and, for data, loss and penalty, what they say at a probe point,
+    to seven digits."""
+    executor, block = run.executor, run.evaluator.block
     ids = np.asarray(block.ids)
     drawn = [np.random.default_rng(i).standard_normal((2, run.problem.size)) for i in ids]
     probe, other = jnp.asarray(np.stack(drawn, 1))
@@ -184,9 +185,50 @@ def fingerprint(run: Resumable) -> str:
     said = [block.values(probe), block.penalty.value(moved)]
     said += [(a * other).sum(1) for a in (moved, models, duals)]
     rounded = np.char.mod("%.6e", run.communicator.gather(np.stack(said, 1)))
-    known = (jax.random.key_data(executor.seed), run.graph.edges, run.problem.counts, rounded)
-    for part in (*leaves, *known):
-        digest.update(np.ascontiguousarray(part).tobytes())
+    leaves, tree = jax.tree.flatten((run.method, executor.weights))
+    numbers, loss = jax.tree.flatten(block.loss)
     layout = "" if executor.nodes is not None else jax.tree.map(jnp.shape, run.carry)
-    digest.update(f"{run.dtype} {run.problem.loss.outputs} {run.faults} {layout}".encode())
+    parts: dict[str, tuple[Any, ...]] = {
+        "graph": (run.graph.edges,),
+        "samples a node": (run.problem.counts,),
+        "loss": (loss, run.problem.loss.outputs, *numbers),
+        "penalty": (rounded[:, 1:3],),
+        BESIDE: tuple(run.beside_the_data()),
+        "data or split": (rounded[:, 0],),
+        "method": (tree, layout),
+        "faults": (run.faults,),
+        "seed": (jax.random.key_data(executor.seed),),
+        "dtype": (run.dtype,),
+        "steps": tuple(leaves),
+        "first models": (rounded[:, 3],),
+        "first duals": (rounded[:, 4],),
+    }
+    return {name: digest_of(values) for name, values in parts.items()}
+
+
+BEGINNINGS = {"graph", "samples a node", "penalty", BESIDE, "method", "dtype"}
+CAUSES = {  # whose difference makes another differ, which then is not told
+    "data or split": {"samples a node", "loss"},
+    "method": {"graph", "samples a node", "dtype"},  # the shapes of its state
+    "steps": {"data or split", *BEGINNINGS, "loss"},
+    "first models": BEGINNINGS,
+    "first duals": BEGINNINGS,
+}
+
+
+def differences(saved: Any, wanted: dict[str, str]) -> list[str]:
+    """What differs between two runs, by name."""
+    if not isinstance(saved, dict):
+        return ["version of Edgewise"]
+    differ = {name for name, digest in wanted.items() if saved.get(name) != digest}
+    return [name for name in wanted if name in differ and not differ & CAUSES.get(name, set())]
+
+
+def digest_of(values: tuple[Any, ...]) -> str:
+    digest = hashlib.sha256()
+    for value in values:
+        if isinstance(value, np.ndarray | jax.Array):
+            digest.update(np.ascontiguousarray(value).tobytes())
+        else:
+            digest.update(re.sub(r" at 0x[0-9a-f]+", "", f"{value}").encode())
     return digest.hexdigest()

@@ -6,24 +6,36 @@ from typing import Any
 import jax
 import numpy as np
 
+from edgewise.centralised.coupled_reference import CoupledReference
 from edgewise.centralised.reference import Reference
 from edgewise.errors import GraphError, MethodError, ProblemError, whole_number
+from edgewise.graph.from_text import graph_of
 from edgewise.graph.graph import Graph
 from edgewise.methods.auto import choose
+from edgewise.problem.coupled import CoupledProblem
 from edgewise.problem.problem import Problem
 
 
-def check(
-    problem: Any,
-    graph: Any,
-    method: Any,
-    rounds: Any,
-    record_every: Any,
-    seed: Any,
-    tol: Any,
-    oracle_budget: Any,
-    reference: Any,
-) -> None:
+def check_run(rounds: Any, record_every: Any, seed: Any, tol: Any, oracle_budget: Any) -> None:
+    for name, value, least in (
+        ("rounds", rounds, 1),
+        ("record_every", 1 if record_every is None else record_every, 1),
+        ("seed", seed, 0),
+    ):
+        whole_number(name, value, least, MethodError)
+    for name, value in (("tol", tol), ("oracle_budget", oracle_budget)):
+        if value is not None and not (isinstance(value, Real) and float(value) > 0):
+            raise MethodError(f"{name}={value!r}: give a positive number, or None")
+
+
+def graph_for(problem: Any, graph: Graph | str) -> Graph:
+    """A graph as it is, or from a text as the command line takes it: "ring"."""
+    nodes = problem.nodes if isinstance(problem, Problem) else 1
+    made: Graph = graph_of(graph, nodes)
+    return made
+
+
+def check(problem: Any, graph: Any, method: Any, reference: Any) -> None:
     if not isinstance(problem, Problem):
         raise ProblemError(f"{problem!r} is no Problem: solve(problem, graph, ...) in this order")
     if not isinstance(graph, Graph):
@@ -34,6 +46,11 @@ def check(
         raise ProblemError(
             f"the graph has {graph.nodes} nodes, the problem {problem.nodes} shards: "
             "split the data over as many nodes as the graph has"
+        )
+    if problem.unequal:
+        raise ProblemError(
+            "nodes have models of different sizes, which cannot be equal: say what holds between "
+            "neighbours, between={(i, j): edgewise.Coupling(A, B), ...}"
         )
     graph.require_connected()
     chosen = choose(method, problem, graph).method
@@ -47,15 +64,6 @@ def check(
             f"{type(chosen).__name__} needs Hessians, and has those of losses of margins alone: "
             "use saga-pd, or lt-svr-pd-es, for a custom loss"
         )
-    for name, value, least in (
-        ("rounds", rounds, 1),
-        ("record_every", 1 if record_every is None else record_every, 1),
-        ("seed", seed, 0),
-    ):
-        whole_number(name, value, least, MethodError)
-    for name, value in (("tol", tol), ("oracle_budget", oracle_budget)):
-        if value is not None and not (isinstance(value, Real) and float(value) > 0):
-            raise MethodError(f"{name}={value!r}: give a positive number, or None")
     if reference is not None and not isinstance(reference, bool | Reference):
         raise ProblemError(
             f"reference={reference!r}: give True, False or edgewise.reference(problem)"
@@ -64,6 +72,18 @@ def check(
         problem.nodes,
         problem.size,
     ):
+        raise ProblemError("this reference belongs to another problem: leave it out")
+
+
+def check_coupled_reference(problem: CoupledProblem, reference: Any) -> None:
+    if reference is None or isinstance(reference, bool):
+        return
+    if not isinstance(reference, CoupledReference):
+        raise ProblemError(
+            f"reference={reference!r}: with couplings give True, False or "
+            "edgewise.reference(problem, graph=, between=)"
+        )
+    if [len(x) for x in reference.X] != list(problem.sizes):
         raise ProblemError("this reference belongs to another problem: leave it out")
 
 

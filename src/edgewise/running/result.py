@@ -1,13 +1,18 @@
 """What a run came to."""
 
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from edgewise.errors import ProblemError
 from edgewise.graph.graph import Graph
 from edgewise.methods.contract import Method
+from edgewise.plotting.displays import result_html, shown
+from edgewise.running.fitted_model import FittedModel
+from edgewise.running.model_form import ModelForm
 from edgewise.running.trace import Trace
 
 
@@ -26,6 +31,39 @@ class Result:
     apart: np.ndarray = field(repr=False)  # (T, V) distance of each node from the mean, by row
     graph: Graph = field(repr=False)
     method_note: str = ""  # which method "auto" came to, and why; nothing where one was named
+    explanation: str = ""  # why it ended short of its goal, and what to try: part of `message`
+    form: ModelForm | None = field(default=None, repr=False)  # what the problem's models are
+
+    @property
+    def model(self) -> FittedModel:
+        """What `x` predicts, for data as they came: before any scaling, by column name."""
+        if self.form is None:
+            raise ProblemError("this result does not know its problem: take that of ew.solve")
+        return FittedModel.of(self.form, self.x, self.provenance())
+
+    def to_sklearn(self) -> Any:
+        """`model` as a fitted estimator of scikit-learn."""
+        return self.model.to_sklearn()
+
+    def save(self, path: str | Path) -> Path:
+        """Keep `model` as plain JSON, in path/model.json or at a path that ends in .json:
+        `edgewise.load_model(path)` and `edgewise predict` read it."""
+        return self.model.save(path)
+
+    def provenance(self) -> dict[str, Any]:
+        """Where a model comes from: how the run went."""
+        return provenance(
+            str(self.trace.meta.get("method", "")),
+            int(self.trace["rounds"][-1]),
+            self.converged,
+            self.message,
+            float(self.trace["residual"][-1]),
+            self.method_note,
+        )
+
+    @shown
+    def _repr_html_(self) -> str:
+        return result_html(self)
 
     def plot(self, path: str | Path | None = None) -> Any:
         """The nodes on their graph, and how they came to agree; saved where `path` says."""
@@ -38,3 +76,22 @@ class Result:
         from edgewise.plotting.runs import animate_result
 
         return animate_result(self, Path(path), frames)
+
+
+def provenance(
+    method: str, rounds: int, converged: bool, message: str, residual: float, note: str = ""
+) -> dict[str, Any]:
+    """What a saved model says of the run that it comes from."""
+    try:
+        ours = version("edgewise")
+    except PackageNotFoundError:  # a source tree on PYTHONPATH
+        ours = "0+unknown"
+    return {
+        "edgewise": ours,
+        "method": method,
+        "method_note": note,
+        "rounds": rounds,
+        "converged": converged,
+        "message": message,
+        "residual": residual if np.isfinite(residual) else None,
+    }

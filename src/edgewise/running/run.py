@@ -9,7 +9,6 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from edgewise.centralised.reference import Reference
 from edgewise.engines.base import Engine, Executor
 from edgewise.engines.faults import Faults
 from edgewise.engines.simulator import describe
@@ -17,7 +16,10 @@ from edgewise.errors import DivergenceWarning
 from edgewise.graph.graph import Graph
 from edgewise.problem.problem import Problem
 from edgewise.running import checkpoint as saved
+from edgewise.running.ending import Ending
 from edgewise.running.evaluator import Evaluator, PresentEvaluator
+from edgewise.running.explanation import explain
+from edgewise.running.model_form import ModelForm
 from edgewise.running.progress import Progress
 from edgewise.running.result import Result
 from edgewise.running.starting_point import starting_duals, starting_models
@@ -25,7 +27,6 @@ from edgewise.running.trace import COLUMNS, Trace
 from edgewise.running.trajectory import Trajectory
 
 CONVERGED = 1e-6  # the residual that counts as converged where no tol was given
-LOOKS = 10  # rows of a trace from which a residual that did not fall is worth a word
 RUNAWAY = 1e8  # growth of the residual that counts as divergence
 
 
@@ -47,7 +48,7 @@ class Run(Trajectory[Executor]):
         executor, self.communicator = engine
         super().__init__(executor)
         self.method, self.dtype = executor.method, executor.dtype
-        self.start(self.starting_models(X0), starting_duals(duals, problem))
+        self.start(self.starting_models(X0), self.starting_duals(duals))
         curvatures = executor.knowledge.curvatures
         self.evaluator = Evaluator(
             problem, graph, executor.evaluation_block(), self.communicator, curvatures
@@ -55,7 +56,7 @@ class Run(Trajectory[Executor]):
         self.rows: list[list[float]] = []
         self.apart: list[np.ndarray] = []
 
-    def set_target(self, star: Reference | None) -> None:
+    def set_target(self, star: Any) -> None:
         """Measure against this optimum from now on; of those present, where nodes come and go."""
         self.evaluator.set_target(star)
         if self.faults is not None and len(self.faults.changes) > 1:
@@ -67,6 +68,14 @@ class Run(Trajectory[Executor]):
             return self.executor.origin()
         own: np.ndarray = self.communicator.own(starting_models(X0, self.problem, self.dtype))
         return own
+
+    def starting_duals(self, duals: Any) -> np.ndarray | None:
+        """(V, n) of all nodes."""
+        return starting_duals(duals, self.problem)
+
+    def beside_the_data(self) -> list[np.ndarray]:
+        """What decides how the run goes on, beside the data, the network and the method."""
+        return []
 
     @property
     def is_root(self) -> bool:
@@ -89,9 +98,9 @@ class Run(Trajectory[Executor]):
         bar: Progress,
         stop: threading.Event,
         callback: Callable[[Mapping[str, float]], Any] | None = None,
-    ) -> Result:
+    ) -> Any:
         self.executor.compile_ahead(self.carry, min(record_every, rounds))
-        mark = saved.fingerprint(self) if checkpoint is not None else ""
+        mark = saved.fingerprint(self) if checkpoint is not None else {}
         enough = False
         if checkpoint is not None and self.communicator.agree(int(Path(checkpoint).exists())):
             saved.load(checkpoint, self, mark)
@@ -133,30 +142,35 @@ class Run(Trajectory[Executor]):
 
     def record(self, callback: Callable[[Mapping[str, float]], Any] | None = None) -> bool:
         """One more row; whether the callback, told of it, has had enough."""
-        communicator = self.communicator
-        X, duals = (a.astype(np.float64) for a in self.view())
-        report = self.evaluator.evaluate(X, duals, self.round)
-        counts = self.counts()
-        vectors = sum(kind != "news" for kind in self.method.hears)
-        bodies = int(communicator.gather(counts.bodies).sum())
-        row = {
-            "rounds": self.round,
-            "oracle_calls": float(communicator.gather(counts.oracle_calls).mean()),
-            "vectors_sent": counts.messages * vectors + bodies,
-            "bytes_sent": counts.messages * self.executor.message_bytes
-            + bodies * self.executor.body_bytes,
-            "seconds": communicator.slowest(self.seconds),
-            "function_values": float(communicator.gather(counts.function_values).mean()),
-            **{k: float(report[k]) for k in report.keys() & {*COLUMNS}},
-        }
+        report, apart = self.measured()
+        row = self.spent() | {k: float(report[k]) for k in report.keys() & {*COLUMNS}}
         self.rows.append([row[c] for c in COLUMNS])
-        here = self.present()
-        models = np.asarray(X)
-        distance = np.linalg.norm(models - communicator.mean(models, here), axis=1)
-        self.apart.append(np.where(here, communicator.gather(distance), np.nan))
+        self.apart.append(np.where(self.present(), self.communicator.gather(apart), np.nan))
         if callback is None or not self.is_root:
             return False
         return callback({c: row[c] for c in COLUMNS}) is True
+
+    def spent(self) -> dict[str, float]:
+        """The columns of a trace that say what the rounds so far took; at every rank the same."""
+        communicator, counts = self.communicator, self.counts()
+        vectors = sum(kind != "news" for kind in self.method.hears)
+        bodies = int(communicator.gather(counts.bodies).sum())
+        return {
+            "rounds": self.round,
+            "oracle_calls": float(communicator.gather(counts.oracle_calls).mean()),
+            "vectors_sent": counts.messages * vectors + bodies,
+            "bytes_sent": counts.bytes + bodies * self.executor.body_bytes,
+            "seconds": communicator.slowest(self.seconds),
+            "function_values": float(communicator.gather(counts.function_values).mean()),
+        }
+
+    def measured(self) -> tuple[dict[str, Any], np.ndarray]:
+        """Columns of the trace, and (v,) how far each node here is from the mean."""
+        X, duals = (a.astype(np.float64) for a in self.view())
+        report = self.evaluator.evaluate(X, duals, self.round)
+        models = np.asarray(X)
+        mean = self.communicator.mean(models, self.present())
+        return report, np.linalg.norm(models - mean, axis=1)
 
     def diverged(self) -> bool:
         residual = COLUMNS.index("residual")
@@ -170,20 +184,21 @@ class Run(Trajectory[Executor]):
         report = self.evaluator.evaluate(plain, jnp.zeros_like(plain), self.round)
         return last > RUNAWAY * float(report["residual"])
 
-    def doubt(self, residual: float) -> str:
-        """Where slopes are bounded, as of the logistic loss, too long a step does not diverge."""
-        start = self.rows[0][COLUMNS.index("residual")]
-        if residual < start or len(self.rows) < LOOKS or self.method.second_order:
-            return ""
-        shorter = float(np.min(self.executor.eta)) / 4
-        return f", no less than at the start: the step may be too long, try eta={shorter:.3g}"
-
-    def remedy(self) -> str:
-        """Against divergence."""
-        if self.method.second_order:
-            return "it has no step to shorten, try another method, as pdmm or lt-saga-pd"
-        shorter = float(np.min(self.executor.eta)) / 4
-        return f'the step is too long, try eta={shorter:.3g}, or "auto"'
+    def explained(self, x: np.ndarray, goal: float, diverged: bool) -> str:
+        """Why it ended short of its goal, and what to try."""
+        ending = Ending(
+            problem=self.problem,
+            graph=self.graph,
+            method=self.method,
+            trace=self.trace(),
+            goal=goal,
+            x=x,
+            dtype=self.dtype.name,
+            step=float(np.min(self.executor.eta)) if np.size(self.executor.eta) else np.nan,
+            diverged=diverged,
+            lossy=self.faults is not None and self.faults.harms,
+        )
+        return explain(ending)
 
     def consensus(self, X: np.ndarray, duals: np.ndarray, converged: bool) -> np.ndarray:
         """(n,) the mean of the models, with the zeros of the penalty. What a stream is measured
@@ -194,12 +209,8 @@ class Run(Trajectory[Executor]):
             return self.evaluator.settled(x, models, sums, self.round, converged)
         return x
 
-    def result(self, reason: str, tol: float | None) -> Result:
-        X, duals = (np.asarray(a, np.float64) for a in self.view())
-        goal = CONVERGED if tol is None else tol
-        x = self.consensus(X, duals, converged=self.last("residual") <= goal)
-        X, duals = map(self.communicator.gather_at_root, (X, duals))
-        trace = Trace(
+    def trace(self) -> Trace:
+        return Trace(
             dict(zip(COLUMNS, np.array(self.rows).T, strict=True)),
             {
                 "method": describe(self.method),
@@ -208,19 +219,31 @@ class Run(Trajectory[Executor]):
                 "size": self.problem.size,
             },
         )
+
+    def result(self, reason: str, tol: float | None) -> Any:
+        X, duals = (np.asarray(a, np.float64) for a in self.view())
+        goal = CONVERGED if tol is None else tol
+        x = self.consensus(X, duals, converged=self.last("residual") <= goal)
+        X, duals = map(self.communicator.gather_at_root, (X, duals))
+        trace = self.trace()
         residual = float(trace["residual"][-1])
+        short = residual > goal or not np.isfinite(residual)
+        why = ""
+        if short and reason in ("rounds", "budget", "diverged"):
+            why = self.explained(x, goal, reason == "diverged")
         how = {
             "tol": f"reached tol: residual {residual:.2e} after {self.round} rounds",
             "budget": f"oracle budget spent after {self.round} rounds, residual {residual:.2e}",
             "rounds": f"ran all {self.round} rounds, residual {residual:.2e}"
-            + (f", {goal:.0e} wanted{self.doubt(residual)}" if residual > goal else ""),
+            + (f", {goal:.0e} wanted" if short else ""),
             "interrupted": f"interrupted after {self.round} rounds, residual {residual:.2e}",
             "callback": f"stopped by the callback after {self.round} rounds, "
             f"residual {residual:.2e}",
-            "diverged": f"diverged by round {self.round}: {self.remedy()}",
-        }[reason]
+            "diverged": f"diverged by round {self.round}",
+        }[reason] + (f": {why}" if why else "")
         if reason == "diverged" and self.is_root:
             warnings.warn(how, DivergenceWarning, stacklevel=4)
         done, apart = bool(residual <= goal), np.array(self.apart)
-        known = self.method, apart, self.graph, self.method_note
+        form = ModelForm.of(self.problem, self.graph)
+        known = self.method, apart, self.graph, self.method_note, why, form
         return Result(x, X, trace, done, how, duals, *known)

@@ -4,7 +4,7 @@ run.toml        the configuration that gives the run again
 result.json     what it came to, in numbers
 trace.npz, .csv every recorded round
 model.npz       x, X, duals, and the classes where there are some
-model.json      the model as scikit-learn has it: `load_model(folder)`
+model.json      the model in the units of the data: `edgewise.load_model(folder)`
 plot.png        the peers and how they came to agree
 checkpoint.bin  the state, to go on from
 log.txt         what was said, and when
@@ -18,23 +18,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgewise.errors import InputError
-from edgewise.fileio import read_toml, replacing, write_json, write_text
+from edgewise.errors import InputError, ProblemError
+from edgewise.fileio import make_folder, read_toml, replacing, write_json
 from edgewise.graph.graph import Graph
 from edgewise.plotting.runs import plot_peers
-from edgewise.problem.losses import Huber, Logistic, Multinomial, SmoothedHinge, Squared
 from edgewise.problem.problem import Problem
+from edgewise.running.fitted_model import MODEL
 from edgewise.running.result import Result
 from edgewise.running.trace import Trace
 
-CONFIG, RESULT, MODEL, CHECKPOINT = "run.toml", "result.json", "model.json", "checkpoint.bin"
-ESTIMATORS = {
-    Logistic: "LogisticRegression",
-    Multinomial: "LogisticRegression",
-    SmoothedHinge: "LinearSVC",
-    Squared: "LinearRegression",
-    Huber: "LinearRegression",
-}
+CONFIG, RESULT, CHECKPOINT = "run.toml", "result.json", "checkpoint.bin"
+OR_ELSE = "give --out a folder where you may write, or --no-save"
 
 
 class Saved(NamedTuple):
@@ -54,13 +48,13 @@ def new_folder(wanted: str | Path | None, name: str) -> Path:
             raise InputError(f"--out {folder} is a file: give a folder's name")
         if (folder / CONFIG).exists():
             raise InputError(f"{folder} holds a run already: give another folder, or --resume it")
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder, OR_ELSE, exist_ok=True)
         return folder
     stamp = Path("out") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
     folder, again = stamp, 1
     while True:
         try:
-            folder.mkdir(parents=True)
+            make_folder(folder, OR_ELSE)
             return folder
         except FileExistsError:
             again += 1
@@ -73,7 +67,6 @@ def save_result(
     graph: Graph,
     result: Result,
     summary: Mapping[str, Any],
-    preprocessing: Mapping[str, Any] | None = None,
     labels: np.ndarray | None = None,
 ) -> None:
     """Everything of a solve but its configuration and its log; `labels` are the peers' means, where
@@ -85,9 +78,10 @@ def save_result(
         arrays["classes"] = np.asarray(problem.classes)
     with replacing(folder / "model.npz") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
-    if type(problem.loss) in ESTIMATORS:
-        model = as_estimator(problem, result.x) | {"preprocessing": dict(preprocessing or {})}
-        write_text(folder / MODEL, json.dumps(model) + "\n")
+    try:
+        result.save(folder)
+    except ProblemError:  # it diverged, or only its own loss knows what it predicts
+        (folder / MODEL).unlink(missing_ok=True)  # of what was resumed
     write_json(folder / RESULT, summary)
     labels = mean_labels(problem) if labels is None else labels
     plot_peers(
@@ -153,58 +147,3 @@ def weights_of(problem: Problem, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     C, free = problem.loss.outputs, problem.free
     W = x[: x.size - free].reshape(C, -1)
     return W, x[x.size - free :] if free else np.zeros(C)
-
-
-def as_estimator(problem: Problem, x: np.ndarray) -> dict[str, Any]:
-    """What scikit-learn calls the model's parts."""
-    name = ESTIMATORS[type(problem.loss)]
-    W, b = weights_of(problem, x)
-    if len(W) == 2:  # scikit-learn has one row for two classes
-        W, b = W[1:] - W[:1], b[1:] - b[:1]
-    fitted: dict[str, Any] = {"coef_": W.tolist(), "intercept_": b.tolist()}
-    if problem.classes is None:
-        fitted = {"coef_": W[0].tolist(), "intercept_": float(b[0])}
-    else:
-        fitted["classes_"] = np.asarray(problem.classes).tolist()
-    return {"format": "edgewise-model", "version": 1, "estimator": name, **fitted}
-
-
-def load_model(path: str | Path) -> Any:
-    """A run's model as a fitted scikit-learn estimator, after the scaling that the run did.
-
-    `path` is a run's folder or its model.json. What comes back predicts; to fit it again is to
-    start anew.
-    """
-    from sklearn.linear_model import LinearRegression, LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import Normalizer, StandardScaler
-    from sklearn.svm import LinearSVC
-
-    path = Path(path)
-    path = path / MODEL if path.is_dir() else path
-    try:
-        saved = json.loads(path.read_text())
-        kinds = {k.__name__: k for k in (LinearRegression, LogisticRegression, LinearSVC)}
-        estimator = kinds[saved["estimator"]]()
-        for name in ("coef_", "intercept_", "classes_"):
-            if name in saved:
-                value = saved[name]
-                setattr(estimator, name, value if isinstance(value, float) else np.array(value))
-        steps: list[Any] = []
-        before = saved.get("preprocessing", {})
-        estimator.n_features_in_ = np.shape(saved["coef_"])[-1]
-        if "scale" in before:
-            centre = before["mean"] is not None
-            scaler = StandardScaler(with_mean=centre)
-            scaler.mean_ = np.array(before["mean"]) if centre else None
-            scaler.scale_ = np.array(before["scale"])
-            scaler.var_ = scaler.scale_**2
-            scaler.n_features_in_ = estimator.n_features_in_
-            steps.append(scaler)
-        if before.get("normalize"):
-            steps.append(Normalizer())
-    except FileNotFoundError:
-        raise InputError(f"there is no model {path}: give a run that has ended") from None
-    except (OSError, ValueError, KeyError, TypeError) as problem:
-        raise InputError(f"{path} is no model ({problem!r}): run it again") from None
-    return make_pipeline(*steps, estimator) if steps else estimator

@@ -9,20 +9,29 @@ from typing import Any
 import jax
 import numpy as np
 
+from edgewise.centralised.coupled_reference import CoupledReference
 from edgewise.centralised.reference import Reference, reference
 from edgewise.engines.choose import make_engine
 from edgewise.engines.faults import Faults, under_faults
 from edgewise.engines.mpi import MPI
-from edgewise.errors import MethodError, ProblemError
+from edgewise.errors import MethodError
 from edgewise.graph.graph import Graph
 from edgewise.methods.auto import choose
 from edgewise.methods.contract import Method
+from edgewise.problem.coupled import couple
 from edgewise.problem.problem import Problem
 from edgewise.running import checkpoint as saved
-from edgewise.running.checks import check, precision
-from edgewise.running.coupled_solve import solve_coupled
+from edgewise.running.checks import (
+    check,
+    check_coupled_reference,
+    check_run,
+    graph_for,
+    precision,
+)
+from edgewise.running.coupled_method import choose_coupled, is_coupled
+from edgewise.running.coupled_run import CoupledRun
 from edgewise.running.interrupt import deferred_interrupt
-from edgewise.running.progress import Progress
+from edgewise.running.progress import Progress, Wanted
 from edgewise.running.result import Result
 from edgewise.running.run import Run
 
@@ -33,7 +42,7 @@ FEW = 10  # samples a round that are no work to speak of
 
 def solve(
     problem: Problem,
-    graph: Graph,
+    graph: Graph | str,
     method: Method | str = "auto",
     rounds: int = 5000,
     seed: int = 0,
@@ -46,17 +55,18 @@ def solve(
     oracle_budget: float | None = None,
     X0: Any = None,
     duals: "Result | np.ndarray | None" = None,
-    reference: "Reference | bool | None" = None,
+    reference: "Reference | CoupledReference | bool | None" = None,
     faults: Faults | None = None,
     devices: Any = None,
     engine: MPI | None = None,
     dtype: Any = None,
-    progress: bool | None = None,
+    progress: Wanted = None,
     callback: Callable[[Mapping[str, float]], Any] | None = None,
     between: Any = None,
 ) -> Any:
     """Fit the problem over the graph and say how it went.
 
+    graph          a `Graph`, or a text as the command line takes it: "ring", "grid", "random"
     method         "auto": what fits the problem, which `result.method_note` names with the
                    reason; a name from `edgewise.list_methods()`; or an object such as
                    `PrimalDual(SAGA(batch=4), form="edge")`
@@ -72,7 +82,7 @@ def solve(
     duals          a former result (or its `.duals`) to start the duals from; default zero
     reference      measure against the centralised optimum, which costs a centralised solve; False
                    leaves the columns objective_gap and bregman empty. Default: True, but not over
-                   MPI, where no rank has all data
+                   MPI, where no rank has all data, nor with couplings, whose solve takes longer
     faults         `edgewise.Faults(...)`: what goes wrong in the network; primal-dual methods then
                    run in edge form, which heals
     devices        how many devices, or which (`jax.devices()`), to spread the nodes over; default
@@ -80,7 +90,9 @@ def solve(
     engine         `edgewise.MPI()`: the nodes are spread over the ranks of an MPI job, all of which
                    make this call; default: this process has them all. See docs/cluster.md
     dtype          "float64" (default on a CPU) or "float32" (default elsewhere)
-    progress       show a progress bar; default: where the output is a terminal
+    progress       show a progress bar, with the residual and the time left at its rate; default:
+                   where the output is a terminal or a notebook. "plot": in a notebook the curve
+                   of the residual as it grows
     callback       called with every new row of the trace, a mapping; the run ends if it says True
     between        what holds between neighbours, where their models need not be equal:
                    `edgewise.Coupling(A, B, c)`, `Shared(...)`, `NetworkLasso(w)`, for all edges or
@@ -95,29 +107,23 @@ def solve(
     >>> result.method_note
     'auto: newton-pd, because 13 unknowns fit a 13 x 13 matrix per node'
     """
-    if between is not None or getattr(problem, "cost", None) is not None:
-        unused = {"oracle_budget": oracle_budget, "X0": X0, "duals": duals, "engine": engine}
-        unused |= {"devices": devices, "checkpoint": checkpoint}
-        for option, value in unused.items():
-            if value is not None:
-                raise MethodError(f"couplings do not take {option} yet: leave it out")
-        kind = precision(dtype)
-        settings = method, rounds, seed, eta, rho, record_every, tol, faults, kind, progress
-        return solve_coupled(problem, graph, between, *settings, callback)
-    if getattr(problem, "unequal", False):
-        raise ProblemError(
-            "nodes have models of different sizes, which cannot be equal: say what holds between "
-            "neighbours, between={(i, j): edgewise.Coupling(A, B), ...}"
-        )
     if engine is not None and not isinstance(engine, MPI):
         raise MethodError(f"engine={engine!r}: give edgewise.MPI(), or None")
+    coupled = is_coupled(problem, between)
+    graph = graph_for(problem, graph)
     with nullcontext() if engine is None else engine.together():
-        check(problem, graph, method, rounds, record_every, seed, tol, oracle_budget, reference)
-        chosen, name, note = choose(method, problem, graph, eta, rho)
+        check_run(rounds, record_every, seed, tol, oracle_budget)
+        if coupled:
+            whole, problem = problem, couple(problem, graph, between)
+            check_coupled_reference(problem, reference)
+            chosen, name, note = choose_coupled(problem, method, eta, rho, faults)
+        else:
+            check(problem, graph, method, reference)
+            chosen, name, note = choose(method, problem, graph, eta, rho)
         if faults is not None:
             chosen = under_faults(chosen, faults, problem, graph)
         if reference is None:
-            reference = engine is None
+            reference = engine is None and not coupled
         kind, is_root = precision(dtype), engine is None or engine.rank == 0
         if note and is_root:
             log.info(note)
@@ -125,12 +131,16 @@ def solve(
             saved.require_writable(checkpoint)
         with (
             jax.enable_x64(True),
-            Progress(rounds, name, progress if is_root else False) as bar,
+            Progress(rounds, name, progress if is_root else False, tol=tol) as bar,
             deferred_interrupt() as stop,
             make_engine(problem, graph, chosen, int(seed), kind, faults, devices, engine) as made,
         ):
-            run = Run(problem, graph, made, X0, duals, faults, note)
-            run.set_target(solve_reference(problem) if reference is True else reference or None)
+            run = (CoupledRun if coupled else Run)(problem, graph, made, X0, duals, faults, note)
+            if reference is True and coupled:
+                reference = solve_reference(whole, graph=graph, between=between)
+            elif reference is True:
+                reference = solve_reference(problem)
+            run.set_target(reference or None)
             every = rows_apart(run.method) if record_every is None else record_every
             return run.to_end(rounds, every, tol, oracle_budget, checkpoint, bar, stop, callback)
 

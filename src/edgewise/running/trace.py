@@ -13,6 +13,7 @@ import numpy as np
 from edgewise.errors import InputError, UnknownName
 from edgewise.fileio import replacing
 from edgewise.plotting.axes import plot_column
+from edgewise.plotting.displays import shown, trace_html
 
 COLUMNS = (
     "rounds",
@@ -75,6 +76,10 @@ class Trace:
             return "Trace(empty)"
         rounds, residual = self["rounds"][-1], self["residual"][-1]
         return f"Trace({len(self)} rows, {rounds:.0f} rounds, residual {residual:.2e})"
+
+    @shown
+    def _repr_html_(self) -> str:
+        return trace_html(self)
 
     def __len__(self) -> int:
         return len(self.columns["rounds"])

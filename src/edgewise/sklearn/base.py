@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -12,12 +12,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from edgewise.data import Shards, split
-from edgewise.data.shards import is_sparse
+from edgewise.data.arrays import is_sparse
 from edgewise.errors import (
     DataError,
     GraphError,
     MethodError,
-    ProblemError,
     UnknownName,
     whole_number,
 )
@@ -27,6 +26,8 @@ from edgewise.problem.losses import Huber, Multinomial, Squared
 from edgewise.problem.penalties import L1
 from edgewise.running.result import Result
 from edgewise.running.solve import solve
+from edgewise.sklearn.checks import by_group, require, weights_of
+from edgewise.sklearn.convergence import Stalled, told
 from edgewise.sklearn.feature_scaling import FeatureScaling
 from edgewise.sklearn.solver_problem import (
     SMALL,
@@ -48,7 +49,8 @@ GRAPHS = {
 class Decentralized(BaseEstimator):  # type: ignore[misc]
     """A linear model over a network. Subclasses have the parameters
 
-    n_nodes        how many nodes the samples are dealt out to, at most one a sample
+    n_nodes        how many nodes the samples are dealt out to, at most one a sample; where `fit` is
+                   given groups there are as many as those
     graph          "ring", "path", "star", "complete", "random" (twice as many edges as nodes), or
                    an `edgewise.Graph`, whose nodes then count
     method         "auto": what fits the data, which `method_note_` names with the reason; a name
@@ -67,6 +69,7 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
     tol: float
     random_state: Any
     classes_: np.ndarray
+    groups_: np.ndarray
 
     def _keep(self, given: dict[str, Any]) -> None:
         """Parameters become attributes of their names, as scikit-learn wants it."""
@@ -98,19 +101,32 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
         return np.asarray(y, np.float64), weight
 
     scales_features = True
+    remedies = "raise max_iter or tol"  # where rounds run out
 
     # --- fitting ---------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """X, y and one weight per sample; or an `edgewise.Shards` alone, data that nodes hold."""
-        return self._fit(X, y, sample_weight, fresh=True)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
+        """X, y and one weight per sample; or an `edgewise.Shards` alone, data that nodes hold.
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, fresh: bool, classes: Any = None) -> Self:
+        groups: whose each sample is, (N,) names of hospitals, say. There is then a node for every
+        group, in the order of `groups_`, and it holds that group's samples.
+        """
+        return self._fit(X, y, sample_weight, fresh=True, groups=groups)
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        fresh: bool,
+        classes: Any = None,
+        groups: Any = None,
+    ) -> Self:
         fresh = fresh or not hasattr(self, "_scaling")
         self._check_parameters()
         held = X if isinstance(X, Shards) else None
         if held is not None:
-            X, y = self._opened(held, y, fresh)
+            X, y = self._opened(held, y, groups, fresh)
         else:
             X, y = validate_data(
                 self,
@@ -138,7 +154,13 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
         X = self._scaling.apply(X, np.float64 if X.size <= SMALL else X.dtype)
 
         seed = self._seed()
-        if held is None:
+        if hasattr(self, "groups_"):
+            del self.groups_
+        if groups is not None:
+            self.groups_, order, counts = by_group(groups, len(y))
+            shards = Shards(X[order], labels[order], counts, order)
+            weight = weight[order]
+        elif held is None:
             given = isinstance(self.graph, Graph)
             nodes = self.graph.nodes if given else min(self.n_nodes, len(y))
             shards = split(X, labels, nodes, seed=seed)
@@ -157,9 +179,11 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
         self._take(problem, self._solved(problem, seed, fresh))
         return self
 
-    def _opened(self, held: Shards, y: Any, fresh: bool) -> tuple[Any, np.ndarray]:
+    def _opened(self, held: Shards, y: Any, groups: Any, fresh: bool) -> tuple[Any, np.ndarray]:
         if y is not None:
             raise DataError("shards bring their own labels: call fit(shards), without y")
+        if groups is not None:
+            raise DataError("shards say which node holds what: call fit(shards), without groups")
         if fresh:
             self.n_features_in_ = held.features
             if hasattr(self, "feature_names_in_"):
@@ -180,6 +204,7 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
             same = self._models.shape == (problem.nodes, problem.size)
             start = self._models if same else self._models.mean(0)
             duals = self._duals if same else None
+        stalled = Stalled()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a divergence is told below
             result = solve(
@@ -194,12 +219,10 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
                 progress=False,
                 X0=start,
                 duals=duals,
+                callback=stalled,
             )
-        if not result.converged:
-            told = f"{type(self).__name__}: {result.message}"
-            if not result.message.startswith("diverged"):  # which has advice of its own
-                told += ", above tol: raise max_iter or tol, or bring the features to a like scale"
-            warnings.warn(told, ConvergenceWarning, stacklevel=4)
+        if not (result.converged or stalled.at_rounding(problem, result)):
+            warnings.warn(told(self, problem, result), ConvergenceWarning, stacklevel=4)
         return result
 
     def _take(self, problem: SharedProblem, result: Result) -> None:
@@ -265,31 +288,3 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def weights_of(sample_weight: Any, samples: int, order: np.ndarray | None) -> np.ndarray:
-    """(N,) in the order of the rows."""
-    if sample_weight is None:
-        return np.ones(samples)
-    try:
-        weight = np.asarray(sample_weight, np.float64)
-    except (TypeError, ValueError) as wrong:
-        raise DataError("sample_weight must be numbers, one per sample") from wrong
-    if weight.shape != (samples,):
-        raise DataError(f"sample_weight has shape {weight.shape}: give {samples}, one per sample")
-    if not np.isfinite(weight).all() or (weight < 0).any():
-        raise DataError("sample_weight must be finite and not negative")
-    if not weight.any():
-        raise DataError("sample_weight is zero for every sample: give some a positive weight")
-    return weight if order is None else weight[order]
-
-
-def require(
-    name: str, value: Any, least: float, most: float = np.inf, beyond: bool = False
-) -> None:
-    """A number from least to most; above least where it says `beyond`."""
-    fits = isinstance(value, Real) and least <= float(value) <= most
-    if not fits or (beyond and value == least):
-        low = f"above {least:g}" if beyond else f"from {least:g}"
-        high = " up" if most == np.inf else f" to {most:g}"
-        raise ProblemError(f"{name}={value!r}: give a number {low}{'' if beyond else high}")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from edgewise.data.shards import is_sparse
+from edgewise.data.arrays import is_sparse
 from edgewise.methods.auto import MOST_UNKNOWNS
 
 EVEN = 100  # times the usual size of a sparse column's largest entry: up to here none stands out

@@ -8,8 +8,9 @@ from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from edgewise.errors import ProblemError
+from edgewise.errors import InputError, ProblemError
 from edgewise.methods.contract import Method
+from edgewise.problem.from_text import loss_of
 from edgewise.problem.losses import Logistic, Multinomial, SmoothedHinge, Squared
 from edgewise.sklearn.base import MAX_ITER, METHOD, TOL
 from edgewise.sklearn.classifiers import ClassVoting
@@ -20,26 +21,37 @@ PROBABILISTIC = (Logistic, Multinomial)
 CLASSIFYING = (*PROBABILISTIC, SmoothedHinge)
 
 
+def kind_of(loss: Any) -> Any:
+    """The class of a loss or of its text; a text that is none is refused by `fit`, not before."""
+    try:
+        return type(loss_of(loss))
+    except InputError:
+        return None
+
+
 def votes(model: "DecentralizedModel") -> bool:
-    return type(model.loss) in CLASSIFYING
+    return kind_of(model.loss) in CLASSIFYING
 
 
 def tells_chances(model: "DecentralizedModel") -> bool:
-    return type(model.loss) in PROBABILISTIC
+    return kind_of(model.loss) in PROBABILISTIC
 
 
 class DecentralizedModel(ClassVoting):
     """Mean loss + penalty, of any loss and penalty of Edgewise; the intercept is in no penalty.
 
     loss      `Squared()` (the default), `Huber()`, `CustomLoss(fn)`: a regressor; `Logistic()`,
-              `Multinomial()`, `SmoothedHinge()`: a classifier, of any number of classes
-    penalty   `L1(...)`, `Box(...)`, ..., anything with value(x) and prox(x, t); default none
+              `Multinomial()`, `SmoothedHinge()`: a classifier, of any number of classes; or as
+              the command line takes it: "logistic", "huber:0.5"
+    penalty   `L1(...)`, `Box(...)`, ..., anything with value(x) and prox(x, t); or a text:
+              "l1:0.1", "l1:0.1 + box:-1,1"; default none
 
     The other parameters are those of `Decentralized`. Features are centred where there is an
     intercept, but not scaled: a penalty may mean their units.
     """
 
     scales_features = False
+    remedies = "raise max_iter or tol, or bring features to a like scale, which this leaves to you"
 
     def __init__(
         self,
@@ -84,11 +96,10 @@ class DecentralizedModel(ClassVoting):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.loss is not None and not hasattr(self.loss, "linear"):
+        loss = loss_of(self.loss)
+        if loss is not None and not hasattr(loss, "linear"):
             raise ProblemError(f"loss={self.loss!r} is not a loss: give one such as ew.Logistic()")
-        if isinstance(self.penalty, str):
-            raise ProblemError(f"penalty={self.penalty!r} is none: give one such as ew.L1(0.1)")
-        if not getattr(self.loss, "linear", True) and self.fit_intercept:
+        if not getattr(loss, "linear", True) and self.fit_intercept:
             raise ProblemError(
                 "a CustomLoss has no intercept: set fit_intercept=False, and make an intercept "
                 "part of your function's x if there is to be one"
@@ -103,10 +114,10 @@ class DecentralizedModel(ClassVoting):
 
     @property
     def _pair(self) -> bool:
-        return super()._pair and type(self.loss) is not Multinomial
+        return super()._pair and kind_of(self.loss) is not Multinomial
 
     def _loss(self, classes: np.ndarray | None) -> Any:
-        loss = Squared() if self.loss is None else self.loss
+        loss = Squared() if self.loss is None else loss_of(self.loss)
         return coded(loss, len(classes)) if classes is not None else loss
 
     def _regularised(self, loss: Any, scaling: FeatureScaling, total: float) -> tuple[Any, Any]:
@@ -115,7 +126,7 @@ class DecentralizedModel(ClassVoting):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        if type(self.loss) in CLASSIFYING:
+        if kind_of(self.loss) in CLASSIFYING:
             tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
         else:
             tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()

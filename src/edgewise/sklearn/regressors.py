@@ -7,7 +7,8 @@ from sklearn.base import RegressorMixin
 
 from edgewise.methods.contract import Method
 from edgewise.problem.losses import Squared
-from edgewise.sklearn.base import MAX_ITER, METHOD, TOL, Decentralized, require
+from edgewise.sklearn.base import MAX_ITER, METHOD, TOL, Decentralized
+from edgewise.sklearn.checks import require
 
 
 class Regressor(RegressorMixin, Decentralized):  # type: ignore[misc]
@@ -27,9 +28,11 @@ class Regressor(RegressorMixin, Decentralized):  # type: ignore[misc]
     ) -> None:
         self._keep(locals())
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> Self:
         """As `fit`, from the models and duals where the last call ended."""
-        return self._fit(X, y, sample_weight, fresh=False)
+        return self._fit(X, y, sample_weight, fresh=False, groups=groups)
 
     def predict(self, X: Any) -> np.ndarray:
         return self._margins(X)

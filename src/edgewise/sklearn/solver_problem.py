@@ -56,6 +56,9 @@ class CodedHinge(Coded, SmoothedHinge):
     def slope(self, z: Array, y: Array) -> Array:
         return super().slope(z, self._signs(z, y))
 
+    def secant(self, z: Array, y: Array) -> Array:
+        return super().secant(z, self._signs(z, y))
+
     def _signs(self, z: Array, y: Array) -> Array:
         if self.outputs == 1:
             return y

@@ -11,21 +11,23 @@ from rich.console import Console
 
 from edgewise.centralised.reference import Reference
 from edgewise.centralised.reference import reference as solve_reference
+from edgewise.engines.faults import Faults, harm, healing_form
+from edgewise.engines.mpi import MPI
 from edgewise.engines.simulator import describe
 from edgewise.errors import MethodError, UnknownName, whole_number
 from edgewise.graph.graph import Graph
 from edgewise.methods.auto import choose
 from edgewise.methods.contract import Method
 from edgewise.methods.knowledge import whole_network
+from edgewise.plotting.displays import shown
 from edgewise.problem.problem import Problem
-from edgewise.running.checks import check, precision
+from edgewise.running.checks import check, graph_for, precision
 from edgewise.running.interrupt import deferred_interrupt
-from edgewise.running.measures import target_of
 from edgewise.running.progress import Progress
-from edgewise.study.curves import UNITS, Curve, check_budget, follow
-from edgewise.study.sweep import Sweep
-from edgewise.study.tables import comparison_markdown, comparison_table
-from edgewise.study.tune import FACTORS, Search, Sought, Tuning
+from edgewise.study.curves import UNITS, Curve, Sought, check_budget
+from edgewise.study.runs import Setting, study_of
+from edgewise.study.tables import comparison_html, comparison_markdown, comparison_table
+from edgewise.study.tune import FACTORS, Search, Tuning
 
 ACCURACIES = (1e-3, 1e-6, 1e-9)
 LOOKS = 60  # at a run, on its way
@@ -43,6 +45,9 @@ class Comparison:
     accuracies: tuple[float, ...]
     unit: str  # of the budget
     budget: float
+    faults: Faults | None = None  # that all runs met
+    harmed: dict[str, str] = field(default_factory=dict)  # methods that these keep from the
+    # optimum, and why
 
     def cost(self, method: str, accuracy: float, unit: str | None = None) -> np.ndarray:
         """(3,) lower quartile, median and upper quartile over seeds; infinite where the budget
@@ -56,6 +61,16 @@ class Comparison:
         costs = {m: self.cost(m, accuracy, unit)[1] for m in self.runs}
         first = min(costs, key=costs.__getitem__, default=None)
         return first if first is not None and costs[first] < np.inf else None
+
+    def ended(self, method: str) -> np.ndarray:
+        """(3,) lower quartile, median and upper quartile of the divergence that runs ended with, as
+        a part of what it was at the start: 1 and more is no nearer, so it has diverged."""
+        values = [c.values[-1] for c in self.runs[method]]
+        return np.quantile(values, QUARTILES, method="inverted_cdf")
+
+    def diverged(self, method: str) -> bool:
+        """Whether half of the runs or more did."""
+        return not self.ended(method)[1] < 1
 
     def known(self, unit: str | None) -> str:
         unit = self.unit if unit is None else unit
@@ -80,21 +95,30 @@ class Comparison:
         """A rich table of medians and quartiles, the best in bold."""
         return comparison_table(self, self.known(unit))
 
+    @shown
+    def _repr_html_(self) -> str:
+        return comparison_html(self, self.unit)
+
     def markdown(self, unit: str | None = None) -> str:
         return comparison_markdown(self, self.known(unit))
 
-    def plot(self, x: str | Sequence[str] = ALL_UNITS, path: str | Path | None = None) -> Any:
-        """Divergence against cost, medians and quartiles, a panel per unit."""
+    def plot(
+        self,
+        x: str | Sequence[str] = ALL_UNITS,
+        path: str | Path | None = None,
+        log_x: bool = False,
+    ) -> Any:
+        """Divergence against cost, medians and quartiles, a panel per unit; `log_x` where costs
+        differ by orders of magnitude."""
         from edgewise.plotting.studies import plot_comparison
 
-        return plot_comparison(
-            self, [self.known(u) for u in ([x] if isinstance(x, str) else x)], path
-        )
+        units = [self.known(u) for u in ([x] if isinstance(x, str) else x)]
+        return plot_comparison(self, units, path, log_x)
 
 
 def compare(
     problem: Problem,
-    graph: Graph,
+    graph: Graph | str,
     methods: Sequence[Any] | Mapping[str, Any],
     budget: float,
     per: str = "oracle_calls",
@@ -103,6 +127,8 @@ def compare(
     accuracies: Sequence[float] = ACCURACIES,
     seeds: int = 5,
     reference: Reference | None = None,
+    faults: Faults | None = None,
+    engine: MPI | None = None,
     dtype: Any = None,
     progress: bool | None = None,
     show: bool = True,
@@ -117,10 +143,15 @@ def compare(
                 else they take their own
     accuracies  Bregman divergences to reach, as parts of what it is at the start
     seeds       runs per method, with seeds 1, 2, ...; one where nothing is random
+    faults      `edgewise.Faults(...)`, as in `solve`, where steps are found too: the k-th run of
+                every method meets those of faults.seed + k. Methods that do not heal run as they
+                are, are listed in `harmed`, and the table says where they ended
+    engine      `edgewise.MPI()`, as in `solve`; every rank works the reference out
     show        print the table
 
     Costs between two looks are interpolated. A method that cannot take the problem is listed with
-    its reason in `refused`.
+    its reason in `refused`. Under faults a run has come to an accuracy where it stays there to its
+    end, and none ends before the last event.
 
     >>> X, y = edgewise.data.epsilon_like(rows=200, features=5)
     >>> shards = edgewise.split(X, y, nodes=4)
@@ -129,47 +160,57 @@ def compare(
     >>> comparison.best(1e-6), list(comparison.refused)
     ('pd', ['extra'])
     """
-    budget = check_budget(budget, per)
-    seeds = whole_number("seeds", seeds, 1, MethodError)
-    levels = checked_accuracies(accuracies)
-    named = labelled(methods)
-    star = solve_reference(problem) if reference is None else reference
-    refused = {m: why for m, method in named.items() if (why := refusal(problem, graph, method))}
-    runs: dict[str, list[Curve]] = {}
-    tunings: dict[str, Tuning] = {}
-    sought = Sought(budget, per, levels[-1], star)
-    kind = precision(dtype)
-    with (
-        jax.enable_x64(True),
-        Progress(100 * len(named), "compare", progress, "divergence") as bar,
-        deferred_interrupt() as stop,
-    ):
-        for at, (label, method) in enumerate(named.items()):
-            if label in refused or stop.is_set():
-                continue
-            chosen = choose(method, problem, graph).method
-            bar.title = label
-            tell = bar.portion(at / len(named), 1 / len(named))
-            if tune:
-                search = Search(problem, graph, chosen, sought)
-                search.run(FACTORS, 0, kind, tell, stop.is_set)
-                tunings[label] = search.result(label)
-                chosen = tunings[label].method
-            runs[label] = []
-            for seed in range(1, 1 + (seeds if chosen.random_draws else 1)):
-                sweep = Sweep(problem, graph, [chosen], seed, kind)
-                found = follow(sweep, *sought[:3], target_of(star), LOOKS, tell, stop.is_set)
-                runs[label].extend(found)
-    comparison = Comparison(runs, tunings, refused, levels, per, budget)
-    if show:
-        Console().print(comparison.table())
-    return comparison
+    with study_of(engine, faults) as speaks:
+        graph = graph_for(problem, graph)
+        budget = check_budget(budget, per)
+        seeds = whole_number("seeds", seeds, 1, MethodError)
+        levels = checked_accuracies(accuracies)
+        named = labelled(methods)
+        star = solve_reference(problem) if reference is None else reference
+        refused = {m: why for m, made in named.items() if (why := refusal(problem, graph, made))}
+        chosen = {
+            m: choose(made, problem, graph).method for m, made in named.items() if m not in refused
+        }
+        harmed: dict[str, str] = {}
+        if faults is not None:
+            chosen = {m: healing_form(c, faults, problem, graph) for m, c in chosen.items()}
+            harmed = {m: why for m, c in chosen.items() if (why := harm(c, faults))}
+        last_event = None if faults is None else faults.last_event
+        sought = Sought(budget, per, levels[-1], star, last_event)
+        found = Comparison({}, {}, refused, levels, per, budget, faults, harmed)
+        with (
+            jax.enable_x64(True),
+            Progress(
+                100 * len(chosen), "compare", progress if speaks else False, "divergence"
+            ) as bar,
+            deferred_interrupt() as stop,
+        ):
+            setting = Setting(problem, graph, precision(dtype), faults, engine, stop)
+            for at, (label, method) in enumerate(chosen.items()):
+                if setting.stopped():
+                    break
+                bar.title = label
+                tell = bar.portion(at / len(chosen), 1 / len(chosen))
+                if tune:
+                    search = Search(problem, graph, method, sought)
+                    search.run(FACTORS, setting, 0, tell)
+                    found.tunings[label] = search.result(label)
+                    method = found.tunings[label].method
+                random = method.random_draws > 0 or (faults is not None and faults.random)
+                curves = found.runs[label] = []
+                for seed in range(1, 1 + (seeds if random else 1)):
+                    curves += setting.runs(seed, seed).curves([method], sought, LOOKS, tell)
+                    if setting.stopped():
+                        break
+    if show and speaks:
+        Console().print(found.table())
+    return found
 
 
 def refusal(problem: Problem, graph: Graph, method: Method | str) -> str:
     """Why the method cannot take the problem; nothing if it can."""
     try:
-        check(problem, graph, method, 1, 1, 0, None, None, True)
+        check(problem, graph, method, True)
         choose(method, problem, graph).method.prepare(whole_network(problem, graph))
     except MethodError as reason:
         return str(reason)

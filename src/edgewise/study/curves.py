@@ -1,13 +1,12 @@
 """Runs as curves: how far from the optimum at which cost, and at which cost how near."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from edgewise.centralised.reference import Reference
 from edgewise.errors import MethodError, UnknownName
-from edgewise.running.measures import Target
-from edgewise.study.sweep import Sweep
 
 UNITS = ("oracle_calls", "bytes_sent", "rounds")
 FIRST_LOOK = 1 / 300  # of the budget
@@ -20,11 +19,15 @@ class Curve(NamedTuple):
 
     costs: dict[str, np.ndarray]  # in each unit, and in seconds
     values: np.ndarray  # divergence from the optimum, as a part of what it was at the start
+    for_good: bool = False  # whether it has come to a level only where it stays there to the end
 
     def cost_to(self, unit: str, level: float) -> float:
         """What it took to come to the level; infinite where it did not. Between two looks the
         logarithm is taken to be straight."""
         there = np.flatnonzero(self.values <= level)
+        if self.for_good:
+            above = np.flatnonzero(~(self.values <= level))
+            there = np.arange(above[-1] + 1 if len(above) else 0, len(self.values))
         if len(there) == 0:
             return float("inf")
         t, costs = there[0], self.costs[unit]
@@ -40,68 +43,86 @@ class Curve(NamedTuple):
         return value if value < 0.1 / TINY else float("inf")
 
 
+class Sought(NamedTuple):
+    """What runs are for."""
+
+    budget: float
+    unit: str
+    goal: float
+    star: Reference
+    last_event: int | None = None  # the round of the last fault that has a round; None: no faults
+
+
+class Followed(Protocol):
+    """Cells on their way: a sweep, or one run by itself."""
+
+    @property
+    def round(self) -> int: ...
+    @property
+    def phases(self) -> int: ...
+    @property
+    def method_name(self) -> str: ...
+    def begin(self) -> None: ...
+    def advance(self, rounds: int, /) -> None: ...
+    def spending(self) -> dict[str, np.ndarray]:
+        """(cells,) in each unit, and in seconds."""
+
+
 def logs(values: np.ndarray) -> np.ndarray:
     return np.log(np.clip(values, TINY, 1 / TINY))
 
 
 def follow(
-    sweep: Sweep,
-    budget: float,
-    unit: str,
-    goal: float,
-    target: Target,
+    cells: Followed,
+    sought: Sought,
+    divergences: Callable[[], np.ndarray],
     looks: int,
     tell: Callable[[float, float], Any] = lambda part, best: None,
     stop: Callable[[], bool] = lambda: False,
+    most: float = np.inf,
 ) -> list[Curve]:
-    """A curve per cell: until each has spent the budget, or what the quickest took to the goal.
+    """A curve per cell: until each has spent the budget, or what the quickest took to the goal, or
+    `most`. Where there are faults no run ends before the last of them that has a round.
 
     Looks are spread evenly over the logarithm of the cost. Raises MethodError where a cell spends
     nothing, and so would never end.
     """
-    sweep.start(sweep.base.origin())
-    seen = [look(sweep, target)]
+    budget, unit, goal, _, last_event = sought
+    for_good = last_event is not None
+    cells.begin()
+    seen = [look(cells, divergences)]
     began, spent, rate = seen[0][unit].min(), seen[0][unit].min(), 0.0
     for mark in budget * np.geomspace(FIRST_LOOK, 1, looks):
         while spent < mark and not stop():
             steps = max(1, int((mark - spent) / rate)) if rate else 1
-            sweep.advance(steps * sweep.phases)
-            spent, done = spending(sweep)[unit].min(), sweep.round / sweep.phases
+            cells.advance(steps * cells.phases)
+            spent, done = cells.spending()[unit].min(), cells.round / cells.phases
             rate = (spent - began) / done
             if not rate and done >= IDLE:
-                name = type(sweep.base.method).__name__
                 raise MethodError(
-                    f"{name} spent no {unit} in {sweep.round:,} rounds, so that a budget of them "
-                    'has no end: give it per="rounds"'
+                    f"{cells.method_name} spent no {unit} in {cells.round:,} rounds, so that a "
+                    'budget of them has no end: give it per="rounds"'
                 )
-        if sweep.round > seen[-1]["rounds"][0]:
-            seen.append(look(sweep, target))
-        curves = gathered(seen)
+        if cells.round > seen[-1]["rounds"][0]:
+            seen.append(look(cells, divergences))
+        curves = gathered(seen, for_good)
         tell(min(float(spent / budget), 1.0), min(float(c.values[-1]) for c in curves))
-        if stop() or min(c.cost_to(unit, goal) for c in curves) <= spent:
+        enough = min(most, *(c.cost_to(unit, goal) for c in curves)) <= spent
+        if stop() or (enough and cells.round > (last_event or 0)):
             break
-    return gathered(seen)
+    return gathered(seen, for_good)
 
 
-def look(sweep: Sweep, target: Target) -> dict[str, np.ndarray]:
-    return {**spending(sweep), "value": sweep.divergences(target)}
+def look(cells: Followed, divergences: Callable[[], np.ndarray]) -> dict[str, np.ndarray]:
+    return {**cells.spending(), "value": divergences()}
 
 
-def spending(sweep: Sweep) -> dict[str, np.ndarray]:
-    each = np.ones(sweep.form.size)
-    return {
-        "oracle_calls": each * sweep.calls(),
-        "rounds": each * sweep.round,
-        "bytes_sent": each * sweep.bytes_sent(),
-        "seconds": each * sweep.seconds / sweep.form.size,
-    }
-
-
-def gathered(seen: list[dict[str, np.ndarray]]) -> list[Curve]:
+def gathered(seen: list[dict[str, np.ndarray]], for_good: bool) -> list[Curve]:
     columns = {k: np.stack([row[k] for row in seen], 1) for k in seen[0]}
     values = columns.pop("value")
     values = values / np.maximum(values[:, :1], TINY)
-    return [Curve({k: c[i] for k, c in columns.items()}, values[i]) for i in range(len(values))]
+    costs = [{k: c[i] for k, c in columns.items()} for i in range(len(values))]
+    return [Curve(c, v, for_good) for c, v in zip(costs, values, strict=True)]
 
 
 def check_budget(budget: Any, unit: str) -> float:

@@ -98,6 +98,24 @@ class Sweep(Trajectory[Cells]):
         self.executor.load(cells)
 
     @property
+    def method_name(self) -> str:
+        return type(self.base.method).__name__
+
+    def begin(self) -> None:
+        """All cells, where a run begins if nobody says otherwise."""
+        self.start(self.base.origin())
+
+    def spending(self) -> dict[str, np.ndarray]:
+        """(cells,) what each has taken so far."""
+        each = np.ones(self.form.size)
+        return {
+            "oracle_calls": each * self.calls(),
+            "rounds": each * self.round,
+            "bytes_sent": each * self.bytes_sent(),
+            "seconds": each * self.seconds / self.form.size,
+        }
+
+    @property
     def form(self) -> "Form":
         return self.executor.form
 

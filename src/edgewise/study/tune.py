@@ -5,25 +5,26 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
 
 from edgewise.centralised.reference import Reference
 from edgewise.centralised.reference import reference as solve_reference
+from edgewise.engines.faults import Faults, under_faults
+from edgewise.engines.mpi import MPI
 from edgewise.errors import DivergenceWarning, MethodError
 from edgewise.graph.graph import Graph
 from edgewise.methods.auto import choose
 from edgewise.methods.contract import Method
 from edgewise.methods.knowledge import whole_network
 from edgewise.problem.problem import Problem
-from edgewise.running.checks import check, precision
+from edgewise.running.checks import check, check_run, graph_for, precision
 from edgewise.running.interrupt import deferred_interrupt
-from edgewise.running.measures import target_of
 from edgewise.running.progress import Progress
-from edgewise.study.curves import Curve, check_budget, follow
-from edgewise.study.sweep import Sweep
+from edgewise.study.curves import Curve, Sought, check_budget
+from edgewise.study.runs import Setting, study_of
 
 FACTORS = (1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0)
 PASSES = 30  # the budget where none is given
@@ -59,7 +60,7 @@ class Tuning:
 
 def tune(
     problem: Problem,
-    graph: Graph,
+    graph: Graph | str,
     method: Method | str = "auto",
     budget: float | None = None,
     per: str = "oracle_calls",
@@ -68,6 +69,8 @@ def tune(
     factors: Sequence[float] = FACTORS,
     seed: int = 0,
     reference: Reference | None = None,
+    faults: Faults | None = None,
+    engine: MPI | None = None,
     dtype: Any = None,
     progress: bool | None = None,
 ) -> Tuning:
@@ -87,6 +90,11 @@ def tune(
     factors    the multiples to try for each parameter
     seed       use another one for runs that are to be compared
     reference  `edgewise.reference(problem)`, if it is there already
+    faults     `edgewise.Faults(...)`, as in `solve`: every cell meets the same. A cell has come to
+               the target where it stays there, and none ends before the last event
+    engine     `edgewise.MPI()`, as in `solve`; every rank works the reference out
+
+    Under faults and over ranks a cell is a run of its own, one after another.
 
     >>> X, y = edgewise.data.epsilon_like(rows=200, features=5)
     >>> problem = edgewise.Problem(edgewise.split(X, y, nodes=4), edgewise.Logistic(ridge=0.1))
@@ -95,31 +103,30 @@ def tune(
     {'eta': 1.0, 'rho': 4.0}
     >>> result = edgewise.solve(problem, Graph.ring(4), tuning.method, rounds=200)
     """
-    check(problem, graph, method, 1, 1, seed, target, None, reference or True)
-    chosen, name, _ = choose(method, problem, graph, tunable=True)
-    if problem.stream is not None:
-        raise MethodError("tune needs a finite set of samples, this problem has a stream")
-    budget = check_budget(PASSES * problem.counts.mean() if budget is None else budget, per)
-    kind = precision(dtype)
-    multiples = checked_factors(factors)
-    star = solve_reference(problem) if reference is None else reference
-    with (
-        jax.enable_x64(True),
-        Progress(100, f"tune {name}", progress, "divergence") as bar,
-        deferred_interrupt() as stop,
-    ):
-        search = Search(problem, graph, chosen, Sought(budget, per, target, star))
-        search.run(multiples, int(seed), kind, bar.portion(0, 1), stop.is_set)
-    return search.result(name)
-
-
-class Sought(NamedTuple):
-    """What cells are run for."""
-
-    budget: float
-    unit: str
-    target: float
-    star: Reference
+    with study_of(engine, faults) as speaks:
+        graph = graph_for(problem, graph)
+        check_run(1, 1, seed, target, None)
+        check(problem, graph, method, reference or True)
+        chosen, name, _ = choose(method, problem, graph, tunable=True)
+        if problem.stream is not None:
+            raise MethodError("tune needs a finite set of samples, this problem has a stream")
+        if faults is not None:
+            chosen = under_faults(chosen, faults, problem, graph)
+        budget = check_budget(PASSES * problem.counts.mean() if budget is None else budget, per)
+        kind = precision(dtype)
+        multiples = checked_factors(factors)
+        star = solve_reference(problem) if reference is None else reference
+        with (
+            jax.enable_x64(True),
+            Progress(100, f"tune {name}", progress if speaks else False, "divergence") as bar,
+            deferred_interrupt() as stop,
+        ):
+            last_event = None if faults is None else faults.last_event
+            sought = Sought(budget, per, target, star, last_event)
+            search = Search(problem, graph, chosen, sought)
+            setting = Setting(problem, graph, kind, faults, engine, stop)
+            search.run(multiples, setting, int(seed), bar.portion(0, 1))
+        return search.result(name)
 
 
 class Search:
@@ -131,28 +138,17 @@ class Search:
         self.curves: dict[Factors, Curve] = {}
 
     def run(
-        self,
-        factors: Factors,
-        seed: int,
-        dtype: Any,
-        tell: Callable[[float, float], None],
-        stop: Callable[[], bool],
+        self, factors: Factors, setting: Setting, seed: int, tell: Callable[[float, float], None]
     ) -> None:
         """The grid, and the grids around best cells at its edge."""
-        multiples = [factors] * len(self.names)
-        budget, unit, goal, star = self.sought
-        sweep = None
+        multiples, runs = [factors] * len(self.names), setting.runs(seed)
         for _ in range(MOVES + 1):
             grid = list(product(*multiples))
             cells = [self.cell(factors) for factors in grid]
-            if sweep is None:
-                sweep = Sweep(self.problem, self.graph, cells, seed, dtype)
-            else:
-                sweep.load(cells)
-            curves = follow(sweep, budget, unit, goal, target_of(star), LOOKS, tell, stop)
-            self.curves |= dict(zip(grid, curves, strict=True))
+            curves = runs.curves(cells, self.sought, LOOKS, tell)
+            self.curves |= dict(zip(grid, curves, strict=False))  # fewer where it was stopped
             multiples = self.around_best(multiples)
-            if not multiples or stop():
+            if not multiples or setting.stopped():
                 return
 
     def cell(self, factors: Factors) -> Method:
@@ -164,7 +160,7 @@ class Search:
         unit = self.sought.unit
         spent = min(float(c.costs[unit][-1]) for c in self.curves.values())
         curve = self.curves[factors]
-        return curve.cost_to(unit, self.sought.target), curve.value_at(unit, spent)
+        return curve.cost_to(unit, self.sought.goal), curve.value_at(unit, spent)
 
     def around_best(self, multiples: list[Factors]) -> list[Factors]:
         """The grid moved to a best cell at its edge; nothing where that is not at an edge."""
@@ -182,7 +178,7 @@ class Search:
         cost, value = self.outcome(factors)
         if cost == np.inf:
             return f"divergence {value:.1e}"
-        return f"{self.sought.target:.0e} after {cost:,.0f} {self.sought.unit}"
+        return f"{self.sought.goal:.0e} after {cost:,.0f} {self.sought.unit}"
 
     def result(self, name: str) -> Tuning:
         tried = sorted(self.curves)

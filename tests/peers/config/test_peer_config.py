@@ -134,7 +134,7 @@ def test_the_lower_number_dials_unless_it_is_said(peer):
         ("[fit]", "[fit]\nronds = 3", "did you mean 'fit.rounds'"),
         ("[fit]", "[fits]", "fits is unknown"),
         ("[[neighbour]]", "[other]\n[[neighbour]]", "other is unknown"),
-        ("drop_after = 3600.0", "drop_after = -1", "peer.drop_after is -1: give a positive"),
+        ("metrics = ", "drop_after = -1\nmetrics = ", "peer.drop_after is -1: give a positive"),
         ('metrics = "127.0.0.1:0"', "metrics = true", "peer.metrics is True"),
         ("penalty = []", 'penalty = "l1:1"', "peer.penalty is 'l1:1': give a list of texts"),
         ('"tolerant"', '"patient"', "fit.mode is 'patient': give tolerant or strict"),

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 pytest.importorskip("cryptography", reason="peers need cryptography: pip install 'edgewise[peers]'")
-pytest.importorskip("grpc", reason="peers need grpcio: pip install 'edgewise[peers]'")
 
 from telling import HEAD, Telling
 from uneven import problem_of
@@ -27,7 +26,16 @@ from edgewise.peers.transport.links import Link
 from edgewise.peers.transport.wakeup import Wakeup
 from edgewise.running.checkpoint_file import read, write
 
-NEW = {"fingerprint": "", "converged_hops": 0, "stop_at": 0, "residual": 0.0, "pairs": {}}
+NEW = {
+    "fingerprint": "",
+    "converged_hops": 0,
+    "stop_at": 0,
+    "stop_reason": "rounds",
+    "below_tol_at": -1,
+    "residual": 0.0,
+    "pairs": {},
+    "coupled": {},
+}
 
 
 class OnePeer(SimpleNamespace):
@@ -35,6 +43,9 @@ class OnePeer(SimpleNamespace):
 
     def seconds(self):
         return 0.0
+
+    def carries_as_grouped(self, other):
+        return True
 
     def connect(self, id, around, format, strict):
         self.members, self.round = around, getattr(self, "round", 0)

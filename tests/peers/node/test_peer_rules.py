@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 pytest.importorskip("cryptography", reason="peers need cryptography: pip install 'edgewise[peers]'")
-pytest.importorskip("grpc", reason="peers need grpcio: pip install 'edgewise[peers]'")
 
 from uneven import problem_of
 
@@ -29,7 +28,7 @@ from edgewise.peers.transport.frames import (
     ProtocolError,
     encode,
 )
-from edgewise.peers.transport.links import ByteStream, Link
+from edgewise.peers.transport.links import Link
 from edgewise.peers.transport.wakeup import Wakeup
 
 FORMAT = MessageFormat(1, 3, "float64")
@@ -154,7 +153,13 @@ def owner(problem, strict=False, penalty=(), neighbours=(2,)):
     own = facts_of(problem, len(neighbours))
     fit = Fit("pd")
     return SimpleNamespace(
-        problem=problem, config=config, settled_fit=fit, links=links, facts=own, strict=strict
+        problem=problem,
+        config=config,
+        settled_fit=fit,
+        links=links,
+        facts=own,
+        strict=strict,
+        edges={},
     )
 
 
@@ -204,6 +209,8 @@ def test_what_differs_is_named_whoever_has_it(change, named):
         settled_fit=Fit("pd"),  # what auto came to, which is compared
         problem=SimpleNamespace(size=3, classes=None),
         facts=facts,
+        facts_towards=lambda other: facts,
+        edges={},
         strict=False,
     )
     said = {
@@ -266,7 +273,7 @@ def talk(*texts):
             async def write(data):
                 pass
 
-            await one.run(ByteStream(read, write, None), Anybody())
+            await one.run(SimpleNamespace(read=read, write=write, dialled=False), Anybody())
 
         tasks = []
         for text, gate in zip(texts, gates, strict=True):

@@ -107,11 +107,12 @@ def test_nothing_is_left_behind(tmp_path):
     show = warnings.showwarning
     with suppress(ZeroDivisionError), logging_to(tmp_path, 3, LastLines(1)):
         assert len(log.handlers) == len(before[2]) + 2
-        raise ZeroDivisionError
+        raise ZeroDivisionError("all is over")
     assert (log.level, log.propagate, log.handlers, log.filters) == before
     assert warnings.showwarning is show
     log.warning("afterwards")
-    assert (tmp_path / FILE).read_text() == ""
+    (line,) = (tmp_path / FILE).read_text().splitlines()
+    assert json.loads(line)["event"] == "ended: all is over"  # and nothing from afterwards
 
 
 def test_a_peer_that_is_started_again_adds_to_its_log(tmp_path):

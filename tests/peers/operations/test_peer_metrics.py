@@ -1,19 +1,20 @@
 """What a peer tells Prometheus, scraped as Prometheus would."""
 
 import io
+import json
 import logging
 import math
 import re
 import time
 import urllib.error
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("cryptography", reason="peers need cryptography: pip install 'edgewise[peers]'")
-pytest.importorskip("grpc", reason="peers need grpcio: pip install 'edgewise[peers]'")
 pytest.importorskip(
     "prometheus_client", reason="peers need prometheus-client: pip install 'edgewise[peers]'"
 )
@@ -25,6 +26,7 @@ from typer.testing import CliRunner
 from edgewise.cli.app import app
 from edgewise.cli.network_local import last_line
 from edgewise.errors import InputError
+from edgewise.peers.config.peer_config import read, save
 from edgewise.peers.node.peer import Peer
 from edgewise.peers.node.result import PeerResult
 from edgewise.peers.operations.metrics import Metrics
@@ -46,9 +48,9 @@ def running(**said):
         1: link(bytes_sent=1200, bytes_heard=900, streams=4, last_heard=time.monotonic() - 30),
         7: link(connected=False, streams=0, protocol_errors=2, stale_rounds=12),
     }
-    connections = SimpleNamespace(refused=5)
+    connections = SimpleNamespace(refused=5, failed_handshakes=6)
     usual = {"round": 40, "residual": 1e-3, "connections": connections, "links": links}
-    return peer(**usual | {"tls_failures": lambda: 6} | said)
+    return peer(**usual | said)
 
 
 @pytest.fixture
@@ -149,6 +151,10 @@ def place(tmp_path, monkeypatch):
     call("init", "--nodes", 3)
 
 
+def local(*words):
+    return CliRunner().invoke(app, ["network", "local", "mesh", "--data", "wine", *words])
+
+
 def node(*words):
     return CliRunner().invoke(app, ["node", "mesh/peer0.toml", "--shard", "none.npz", *words])
 
@@ -160,7 +166,7 @@ def test_a_node_tells_its_metrics_while_it_fits_and_no_longer(place, monkeypatch
         log = Path("mesh/peer0/log.jsonl").read_text()
         ports.append(int(re.search(r"peer 0 tells its metrics at port (\d+)", log)[1]))
         self.round, self.residual, self.links = 7, 0.5, {1: link()}
-        self.connections = SimpleNamespace(refused=0)
+        self.connections = SimpleNamespace(refused=0, failed_handshakes=0)
         assert samples(ports[0])["edgewise_rounds_total", None].value == 7
         return PeerResult(None, 7, 0.5, "finished", Trace({"rounds": []}))
 
@@ -169,6 +175,41 @@ def test_a_node_tells_its_metrics_while_it_fits_and_no_longer(place, monkeypatch
     assert (done.exit_code, len(ports)) == (0, 1), done.output
     with pytest.raises(urllib.error.URLError):
         samples(ports[0])
+
+
+@pytest.mark.parametrize(("level", "kept"), [("debug", 3), ("info", 2), ("error", 1)])
+def test_a_node_logs_what_it_is_asked_to(place, monkeypatch, level, kept):
+    def fit(self, shard):
+        for told in (logging.DEBUG, logging.INFO, logging.ERROR):
+            log.log(told, "said at %d", told)
+        return PeerResult(None, 7, 0.5, "finished after 7 rounds", Trace({"rounds": []}))
+
+    log = logging.getLogger("edgewise.peers")
+    monkeypatch.setattr(Peer, "fit", fit)
+    config = read("mesh/peer0.toml")
+    save(replace(config, metrics=None))
+    assert node("--log-level", level).exit_code == 0
+    lines = [json.loads(line) for line in Path("mesh/peer0/log.jsonl").read_text().splitlines()]
+    assert len(lines) == kept
+
+
+def test_a_fatal_error_is_in_the_log_too(place, monkeypatch):
+    def fit(self, shard):
+        raise InputError("nothing fits")
+
+    monkeypatch.setattr(Peer, "fit", fit)
+    done = node()
+    assert done.exit_code == 2
+    assert done.stderr.count("nothing fits") == 1
+    last = json.loads(Path("mesh/peer0/log.jsonl").read_text().splitlines()[-1])
+    assert (last["level"], last["event"]) == ("ERROR", "ended: nothing fits")
+
+
+@pytest.mark.parametrize("command", [node, local])
+def test_a_level_that_there_is_not_is_refused(place, command):
+    done = command("--log-level", "loud")
+    assert done.exit_code == 2
+    assert "--log-level is one of debug, info, warning, error, not loud" in done.stderr
 
 
 def test_why_a_process_failed_is_its_last_line():

@@ -14,7 +14,6 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 pytest.importorskip("cryptography", reason="peers need cryptography: pip install 'edgewise[peers]'")
-pytest.importorskip("grpc", reason="peers need grpcio: pip install 'edgewise[peers]'")
 
 from network_calls import call
 from trace_rows import write_trace

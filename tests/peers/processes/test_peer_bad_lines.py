@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 pytest.importorskip("cryptography", reason="peers need cryptography: pip install 'edgewise[peers]'")
-pytest.importorskip("grpc", reason="peers need grpcio: pip install 'edgewise[peers]'")
 
 from four_peers import FIT, GRAPH, PENALTIES, RIDGE, penalised, simulated
 from line import lay
@@ -18,8 +17,8 @@ from uneven import problem_of
 
 import edgewise as ew
 
-# Seconds. Systems at both ends see that bytes arrive, and only the peers that nobody answers: gRPC
-# bears that for a minute. A network that is dead for the systems too is in test_peer_weather.py.
+# Seconds. Systems at both ends see that bytes arrive, and only the peers that nobody answers, which
+# they bear for 6 s. A network that is dead for the systems too is in test_peer_emulated_network.py.
 BLACK_HOLES = [6.0, pytest.param(20.0, marks=pytest.mark.soak)]
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 pytest.importorskip("cryptography", reason="peers need cryptography: pip install 'edgewise[peers]'")
-pytest.importorskip("grpc", reason="peers need grpcio: pip install 'edgewise[peers]'")
 
 from peer_process import Peers, free_ports
 from peers_at_rest import settled, stopped_models
@@ -52,6 +51,7 @@ def test_one_joins_one_leaves_and_one_never_comes_back(tmp_path, method):
         around = {0: {1}, 1: {0, 4}, 4: {1}}
         settled(peers, [0, 1, 4], around)
         without = stopped_models(peers, [0, 1, 4])
+        assert "neighbour 3 is away" in peers.said(4)
         np.testing.assert_allclose(without, [optimum(problem, [0, 1, 4])] * 3, atol=1e-8)
 
         peers.start(0, 1, 3, 4)  # with checkpoints of several groups of neighbours

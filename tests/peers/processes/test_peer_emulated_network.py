@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 pytest.importorskip("cryptography", reason="peers need cryptography: pip install 'edgewise[peers]'")
-pytest.importorskip("grpc", reason="peers need grpcio: pip install 'edgewise[peers]'")
 
 from four_peers import FIT, GRAPH, PENALTIES, penalised, simulated
 from peer_process import Peers

@@ -1,11 +1,10 @@
-"""Peers with many unknowns, so that each message is far beyond what gRPC takes unless told."""
+"""Peers with many unknowns, so that each message goes in many parts, and is read in many."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 pytest.importorskip("cryptography", reason="peers need cryptography: pip install 'edgewise[peers]'")
-pytest.importorskip("grpc", reason="peers need grpcio: pip install 'edgewise[peers]'")
 
 from four_peers import simulated
 from peer_process import Peers

@@ -8,15 +8,17 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from sklearn.preprocessing import scale
 
 pytest.importorskip("cryptography", reason="peers need cryptography: pip install 'edgewise[peers]'")
-pytest.importorskip("grpc", reason="peers need grpcio: pip install 'edgewise[peers]'")
 
 from end_with_parent import ending_with_us
 from network_calls import call, refused
 from peer_process import ENVIRONMENT, PATIENCE, free_ports
 
+import edgewise as ew
 from edgewise.peers.config.peer_config import read, save
 
 PEERS = range(3)
@@ -68,6 +70,10 @@ def test_all_peers_stop_in_order(local, number):
     assert "3 starting: rounds 0 to 0" in out
     states = [json.loads(Path(f"mesh/peer{id}/status.json").read_text())["state"] for id in PEERS]
     assert states == ["stopped"] * len(PEERS)
+    D, _ = ew.data.dataset("breast_cancer")  # peers were handed it scaled; models take it as it is
+    model, x = ew.load_model("mesh/peer1"), np.load("mesh/peer1/model.npz")["x"]
+    assert not model.converged
+    np.testing.assert_allclose(model.decision_function(D), scale(D) @ x, rtol=1e-8, atol=1e-8)
 
 
 @pytest.fixture

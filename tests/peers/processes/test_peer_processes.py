@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 pytest.importorskip("cryptography", reason="peers need cryptography: pip install 'edgewise[peers]'")
-pytest.importorskip("grpc", reason="peers need grpcio: pip install 'edgewise[peers]'")
 
 from peer_process import Peers
 from uneven import problem_of
@@ -99,6 +98,7 @@ def undisturbed(tmp_path_factory):
             peers.start(i)
             time.sleep(0.3)
         assert peers.ended() == [0, 0, 0, 0]
+        assert not any("is away" in peers.said(i) for i in range(4))  # they took their leave
         return peers.models()
 
 
@@ -196,3 +196,23 @@ def test_both_ends_stop_and_name_what_differs_and_with_whom(tmp_path):
         assert all(code > 0 for code in peers.ended())
         assert "peer 1 has ridge = 0.5, this peer 0.001" in peers.said(0)
         assert "peer 0 has ridge = 0.001, this peer 0.5" in peers.said(1)
+
+
+# --- neighbours that are away in the end ----------------------------------------------------------
+
+
+def test_one_that_never_comes_back_is_named_and_nobody_calls_it_success(tmp_path):
+    fit = {"mode": "tolerant", "patience": 0.3, "tol": 1e-6, "rounds": 10**8, "ridge": 0.1}
+    problem = problem_of(7, 4, loss=ew.Logistic(ridge=0.1))
+    with Peers(tmp_path / "mesh", problem, GRAPH, replace(FIT, **fit), drop_after=1.0) as peers:
+        peers.start(0, 1, 2, 3)
+        peers.until_round(1, 10)
+        peers.kill(1)
+        assert peers.ended() == [3, -signal.SIGKILL, 3, 3]
+        for i in (0, 2):
+            assert "neighbour 1 is away" in peers.said(i)
+            assert "met by those that are left" in peers.said(i)
+        assert "a neighbour has lost one of its own" in peers.said(3), "1 is no neighbour of 3"
+        left = [np.load(peers.configs[i].out / "model.npz")["x"] for i in (0, 2, 3)]
+    optimum = ew.reference(problem.only([0, 2, 3])).x
+    np.testing.assert_allclose(left, [optimum] * 3, atol=1e-5)

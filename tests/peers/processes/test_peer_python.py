@@ -1,6 +1,7 @@
 """Peers from Python, also from inside an event loop, as a notebook has one."""
 
 import asyncio
+import json
 import signal
 import threading
 import time
@@ -9,7 +10,6 @@ import numpy as np
 import pytest
 
 pytest.importorskip("cryptography", reason="peers need cryptography: pip install 'edgewise[peers]'")
-pytest.importorskip("grpc", reason="peers need grpcio: pip install 'edgewise[peers]'")
 
 from peer_process import PATIENCE, Peers
 from uneven import problem_of
@@ -19,7 +19,7 @@ from edgewise.peers.config.peer_config import Fit
 from edgewise.running.trace import COLUMNS
 
 pytestmark = pytest.mark.filterwarnings("ignore:peer . has one neighbour")
-FIT = Fit("saga-pd", ridge=1e-3, rounds=120, mode="strict", classes=(-1.0, 1.0))
+FIT = Fit("saga-pd", ridge=1e-3, rounds=120, tol=1e-12, mode="strict", classes=(-1.0, 1.0))
 
 
 @pytest.fixture
@@ -53,15 +53,24 @@ def test_one_from_python_and_one_from_the_command_line(tmp_path, problem, call):
     with Peers(tmp_path, problem, ew.Graph.path(2), FIT) as peers:
         peers.start(1)
         result = call(lambda: fitted(peers, problem, callback=rows.append))
-        assert peers.ended() == [0]
+        assert peers.ended() == [1], "tol is out of reach in so few rounds"
         models, rounds = peers.models()
     method = ew.PrimalDual(ew.SAGA(), form="edge")
     same = ew.solve(problem, ew.Graph.path(2), method, rounds=120, reference=False).X
     np.testing.assert_allclose(models, same, rtol=0, atol=1e-10)
     assert rounds == [120, 120]
     assert np.array_equal(result.x, models[0])
+    X, _ = problem.shards[0]
+    kept = ew.load_model(peers.configs[1].out)
+    np.testing.assert_array_equal(kept.predict(X), np.where(X @ models[1] > 0, 1.0, -1.0))
+    assert kept.provenance["peer"] == 1
+    assert kept.provenance["rounds"] == 120
     assert result.rounds == 120
-    assert result.message.startswith("finished after 120 rounds")
+    assert result.message.startswith("ended with the last of its rounds after 120 rounds")
+    assert "tol 1e-12 NOT met" in result.message
+    assert not result.converged
+    assert json.loads(str(np.load(peers.configs[0].out / "model.npz")["ending"]))["met"] is False
+    assert '"exit_code": 1' in (peers.configs[1].out / "log.jsonl").read_text()
     assert isinstance(result.trace, ew.Trace)
     told = {"method": "saga-pd", "method_note": ""}
     assert result.trace.meta == {**told, "peer": 0, "size": problem.size}

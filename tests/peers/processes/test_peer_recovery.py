@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 pytest.importorskip("cryptography", reason="peers need cryptography: pip install 'edgewise[peers]'")
-pytest.importorskip("grpc", reason="peers need grpcio: pip install 'edgewise[peers]'")
 
 from peer_process import Peers
 from uneven import problem_of
@@ -102,7 +101,6 @@ def served(peers, id, by):
     """The certificate that a peer shows one of its neighbours."""
     config, caller = peers.configs[id], peers.configs[by]
     context = ssl.create_default_context(cafile=config.authority)
-    context.set_alpn_protocols(["h2"])
     context.load_cert_chain(caller.certificate, caller.key)
     host, _, port = config.listen.rpartition(":")
     with (

@@ -2,19 +2,20 @@
 they wanted to disturb comes to the same answer."""
 
 import json
+import re
 import signal
 import socket
 import ssl
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 import numpy as np
 import pytest
 
 pytest.importorskip("cryptography", reason="peers need cryptography: pip install 'edgewise[peers]'")
-pytest.importorskip("grpc", reason="peers need grpcio: pip install 'edgewise[peers]'")
 
-import grpc
 from peer_process import Peers
 from uneven import problem_of
 
@@ -25,12 +26,20 @@ from edgewise.peers.config.peer_config import Fit
 from edgewise.peers.node.own_problem import one_node
 from edgewise.peers.node.stepper import facts_of
 from edgewise.peers.operations.mesh import CERTIFICATE, KEY
-from edgewise.peers.transport.connections import METHOD, SERVICE
-from edgewise.peers.transport.frames import GREETING, VECTORS, VERSION, Frame, encode
+from edgewise.peers.transport.frames import (
+    GREETING,
+    HEADER,
+    VECTORS,
+    VERSION,
+    Frame,
+    encode,
+    frame_bytes,
+)
 
 ROUNDS, EACH, TARGET = 1500, 40, 1
 NOBODY = 7
 CROWD, AT_ONCE = 1500, 8
+SILENT = "peer 2 is away: nothing was heard of it for 6 s"
 
 
 class ThreeDaysAgo(datetime):
@@ -46,50 +55,66 @@ class Strangers:
         self.peers, self.config = peers, peers.configs[TARGET]
         self.signer = [(peers.folder / name).read_bytes() for name in (KEY, CERTIFICATE)]
         self.name = name_of(self.config.mesh, TARGET)
-        self.told = set()
 
     def of_peer(self, id):
         config = self.peers.configs[id]
         return config.key.read_bytes(), config.certificate.read_bytes()
 
-    def call(self, pair, *messages):
-        """The code with which a stream with these messages ends."""
-        credentials = grpc.ssl_channel_credentials(self.signer[1], *pair)
-        options = [
-            ("grpc.ssl_target_name_override", self.name),
-            ("grpc.use_local_subchannel_pool", 1),  # a connection of its own
-        ]
-        with grpc.secure_channel(self.config.listen, credentials, options) as channel:
-            stream = channel.stream_stream(f"/{SERVICE}/{METHOD}")
-            try:
-                for _ in stream(iter(messages), timeout=120):
-                    pass
-            except grpc.RpcError as ended:
-                if ended.code() != grpc.StatusCode.UNAVAILABLE:  # that one comes from this side
-                    self.told.add(ended.details())
-                return ended.code()
-        return grpc.StatusCode.OK
-
-    def speaking(self, pair, version):
+    def speaking(self, pair, version=ssl.TLSVersion.TLSv1_3):
         """TLS of this version and no other."""
-        files = [self.peers.folder / name for name in ("caller.pem", "caller.key")]
-        for file, content in zip(files, reversed(pair), strict=True):
-            file.write_bytes(content)
         context = ssl.create_default_context(cafile=self.peers.folder / CERTIFICATE)
         context.minimum_version = context.maximum_version = version
-        context.set_alpn_protocols(["h2"])
-        context.load_cert_chain(*files)
+        if pair:
+            files = [self.peers.folder / name for name in ("caller.pem", "caller.key")]
+            for file, content in zip(files, reversed(pair), strict=True):
+                file.write_bytes(content)
+            context.load_cert_chain(*files)
         return context
 
-    def shake_hands(self, context, to_the_end=True):
+    def connection(self):
         host, _, port = self.config.listen.rpartition(":")
+        return socket.create_connection((host, int(port)), 120)
+
+    def call(self, pair, *messages):
+        """What one hears who says this: whole frames, and at last why it is over."""
+        heard = b""
+        with self.connection() as plain:
+            try:
+                with self.speaking(pair).wrap_socket(plain, server_hostname=self.name) as wrapped:
+                    for message in messages:
+                        wrapped.sendall(message)
+                    while data := wrapped.recv(1 << 16):
+                        heard += data
+                why = "it hung up"
+            except ssl.SSLError as ended:
+                why = ended.reason
+            except ConnectionError:
+                why = "it hung up"  # with words of ours on their way
+        frames = []
+        while len(heard) > HEADER.size:
+            size = frame_bytes(heard[: HEADER.size], 1 << 20)
+            frames.append(heard[3])  # its kind
+            heard = heard[size:]
+        return frames, why
+
+    def shake_hands(self, context, to_the_end=True):
         with (
-            socket.create_connection((host, int(port)), 120) as plain,
+            self.connection() as plain,
             context.wrap_socket(plain, server_hostname=self.name) as wrapped,
         ):
             if to_the_end:
-                assert wrapped.recv(9)  # its first frame: it took our certificate
+                assert wrapped.recv(9)  # of its greeting: it took our certificate
             return wrapped.version()
+
+    def shout(self, words):
+        """Without TLS; what is heard is an alert at most."""
+        with self.connection() as plain:
+            plain.sendall(words)
+            heard = b""
+            with suppress(ConnectionError):
+                while data := plain.recv(100):
+                    heard += data
+        return heard
 
     def greeting(self, id, **changes):
         """As a peer would say it."""
@@ -117,11 +142,15 @@ def attacked(tmp_path_factory):
         peers.until_round(TARGET, 20)
         for other in (0, 2):
             peers.running[other].send_signal(signal.SIGSTOP)
+        stopped_at = time.time()
         (seen["round"],) = peers.until_still(TARGET)  # the last of what they sent is taken
         strangers = Strangers(peers)
         seen |= refusals(strangers)
         seen["nonsense"] = nonsense(strangers)
-        seen["told"] = strangers.told
+        peers.until(lambda: SILENT in peers.said(TARGET), "a frozen neighbour that is found out")
+        lines = (peers.configs[TARGET].out / "log.jsonl").read_text().splitlines()
+        said_at = next(json.loads(line)["time"] for line in lines if SILENT in line)
+        seen["found out"] = datetime.fromisoformat(said_at).timestamp() - stopped_at
         for other in (0, 2):
             peers.running[other].send_signal(signal.SIGCONT)
         seen["codes"] = peers.ended()
@@ -146,14 +175,12 @@ def refusals(strangers):
         "another mesh": issue(*signer, "other", 0, 1),
         "never dials": strangers.of_peer(2),
     }
-    greeting = strangers.greeting(0)
-    seen = {
-        name: [strangers.call(pair, greeting) for _ in range(EACH)] for name, pair in pairs.items()
-    }
+    seen = {name: [strangers.call(pair) for _ in range(EACH)] for name, pair in pairs.items()}
+    seen["plain"] = [strangers.shout(words) for words in (b"GET / HTTP/1.1\r\n\r\n", bytes(500))]
     own = strangers.of_peer(0)
     with pytest.raises((ssl.SSLError, OSError)) as seen["1.2"]:
         strangers.shake_hands(strangers.speaking(own, ssl.TLSVersion.TLSv1_2))
-    now = strangers.speaking(own, ssl.TLSVersion.TLSv1_3)
+    now = strangers.speaking(own)
     with ThreadPoolExecutor(AT_ONCE) as crowd:
         hasty = crowd.map(lambda _: strangers.shake_hands(now, to_the_end=False), range(CROWD))
         seen["crowd"] = list(hasty)
@@ -166,22 +193,24 @@ def nonsense(strangers):
     own, rng = strangers.of_peer(0), np.random.default_rng(3)
     hello, numbers = strangers.greeting(0), np.ones((1, 7))
     vectors = Frame(VECTORS, round=0, sender=0, receiver=TARGET, payload=numbers)
+    endless = encode(vectors)[: HEADER.size - 4] + b"\xff" * 4
     after = [
+        endless,
         encode(vectors._replace(payload=np.full((1, 7), np.nan))),
         encode(vectors._replace(sender=2)),
         encode(vectors._replace(payload=np.ones((1, 8)))),
         encode(vectors, "float32"),
         encode(vectors._replace(round=10**6)),
         encode(vectors._replace(saved=10**6)),
-        encode(vectors)[:-1],
+        shorter(encode(vectors)),
         hello,
         rng.bytes(60_000),
     ]
     instead = [
-        b"",
-        b"GET / HTTP/1.1",
+        b"GET / HTTP/1.1" + bytes(HEADER.size),
+        endless,
         encode(vectors),
-        hello[:-1],
+        shorter(hello),
         strangers.greeting(0, resume_at="x"),
     ]
     instead.append(encode(Frame(GREETING, sender=0, receiver=TARGET, payload=b"[1]")))
@@ -190,30 +219,58 @@ def nonsense(strangers):
     ]
 
 
-@pytest.mark.parametrize("who", ["no certificate", "another authority", "expired"])
-def test_no_connection_without_a_certificate_of_the_mesh(attacked, who):
-    assert attacked[who] == [grpc.StatusCode.UNAVAILABLE] * EACH
+def shorter(frame):
+    """By its last byte, as its header says."""
+    length = len(frame) - HEADER.size - 1
+    return frame[: HEADER.size - 4] + length.to_bytes(4, "little") + frame[HEADER.size : -1]
+
+
+@pytest.mark.parametrize(
+    ("who", "why"),
+    [
+        ("no certificate", "TLSV13_ALERT_CERTIFICATE_REQUIRED"),
+        ("another authority", "TLSV1_ALERT_UNKNOWN_CA"),
+        ("expired", "SSLV3_ALERT_CERTIFICATE_EXPIRED"),
+    ],
+)
+def test_no_connection_without_a_certificate_of_the_mesh(attacked, who, why):
+    """TLS tells the caller why, and nobody else anything."""
+    assert attacked[who] == [([], why)] * EACH
 
 
 @pytest.mark.parametrize("who", ["no neighbour", "another mesh", "never dials"])
 def test_no_stream_for_anybody_but_neighbours_that_dial(attacked, who):
-    assert attacked[who] == [grpc.StatusCode.PERMISSION_DENIED] * EACH
+    assert attacked[who] == [([], "it hung up")] * EACH
+
+
+def test_whoever_speaks_no_tls_hears_an_alert_at_most(attacked):
+    assert all(len(heard) <= 7 for heard in attacked["plain"])
+
+
+def test_a_frozen_neighbour_is_found_out_in_seconds(attacked):
+    """5 to 8 of them, and some more where the machine is busy."""
+    assert 4 < attacked["found out"] < 14
 
 
 def test_they_are_counted_and_logged(attacked):
     assert attacked["status"]["refused"] == 3 * EACH
-    assert attacked["status"]["handshakes"] == 3 * EACH + 1  # and one of TLS 1.2
-    assert "a TLS handshake failed: the other side has no certificate" in attacked["said"]
-    assert f"refused: [b'peer-{NOBODY}." in attacked["said"]
+    assert attacked["status"]["handshakes"] == 3 * EACH + 3  # TLS 1.2, and two without TLS
+    for why in (
+        "the other side has no certificate",
+        "a certificate of another authority",
+        "a certificate that has expired",
+        "TLS older than 1.3",
+        "plain HTTP",
+        "no TLS: another service, or a proxy in the way",
+    ):
+        lines = [line for line in attacked["said"].splitlines() if f"failed: {why}" in line]
+        assert 1 <= len(lines) < 5  # it says how many it stands for
+        assert re.search(r" WARNING a TLS handshake with 127\.0\.0\.1:\d+ failed: ", lines[0])
+    assert f"refused: ['peer-{NOBODY}." in attacked["said"]
 
 
 def test_many_may_connect_at_once(attacked):
-    """gRPC crashes when its certificates are replaced while somebody else connects."""
     assert attacked["crowd"] == ["TLSv1.3"] * CROWD
-
-
-def test_they_are_told_nothing(attacked):
-    assert attacked["told"] == {""}
 
 
 def test_nothing_older_than_tls_1_3(attacked):
@@ -222,12 +279,13 @@ def test_nothing_older_than_tls_1_3(attacked):
 
 
 def test_a_neighbour_that_breaks_the_protocol_is_cut_off_and_counted(attacked):
-    assert set(attacked["nonsense"]) == {grpc.StatusCode.ABORTED}
-    assert (
-        attacked["status"]["neighbours"]["0"]["protocol_errors"] == len(attacked["nonsense"]) == 15
-    )
+    for frames, why in attacked["nonsense"]:
+        assert set(frames) <= {GREETING, VECTORS}
+        assert why == "it hung up"
+    errors = attacked["status"]["neighbours"]["0"]["protocol_errors"]
+    assert errors == len(attacked["nonsense"]) == 16
     lines = [line for line in attacked["said"].splitlines() if "peer 0 cut off" in line]
-    assert 1 <= len(lines) < 15
+    assert 1 <= len(lines) < 16
 
 
 def test_the_answer_is_what_it_would_have_been(attacked):

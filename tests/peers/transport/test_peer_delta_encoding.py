@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-pytest.importorskip("grpc", reason="peers need grpcio: pip install 'edgewise[peers]'")
-
 from edgewise.peers.transport.delta_encoding import DeltaCodec, decode_delta
 from edgewise.peers.transport.frames import (
     DELTA,

@@ -6,23 +6,22 @@ from dataclasses import fields
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
 from paths import ROOT
-
-pytest.importorskip("grpc", reason="peers need grpcio: pip install 'edgewise[peers]'")
 
 from edgewise.backend.quantiser import IDLE
 from edgewise.peers.config.certificates import name_of
 from edgewise.peers.config.peer_config import Fit
 from edgewise.peers.config.rules import FIT
 from edgewise.peers.node.handshake import greeting_of
-from edgewise.peers.transport import frames
-from edgewise.peers.transport.connections import METHOD, SERVICE
+from edgewise.peers.transport import frames, heartbeat
+from edgewise.peers.transport.connections import HANDSHAKE_TIMEOUT, MOST_UNKNOWN
 from edgewise.peers.transport.delta_encoding import DeltaCodec
 from edgewise.peers.transport.edge_facts import NodeFacts
 from edgewise.peers.transport.frames import MessageFormat
-from edgewise.peers.transport.links import GREETING_TIMEOUT, MAX_SKIPPED
+from edgewise.peers.transport.greeting import GREETING_TIMEOUT
+from edgewise.peers.transport.links import MAX_SKIPPED
 
+FACTS = "intercept smoothness, reach"
 PAGE = (ROOT / "docs" / "protocol.md").read_text()
 
 
@@ -65,7 +64,12 @@ def test_every_field_is_where_the_page_says():
 
     names = ("kind", "round", "saved", "stop", "converged hops", "sender", "receiver")
     assert [field(name) for name in names] == list(sent[:7])
-    assert (field("reserved"), field("count")) == (0, 0)
+    known = field("lost hops"), field("count"), field("length")
+    assert known == (frames.NO_LOSS, 0, 0)
+    text = frames.encode(frames.Frame(frames.GREETING, payload=b"x" * 300))
+    assert text[44:52] == 2 * (300).to_bytes(4, "little")
+    vectors = frames.encode(frames.Frame(frames.VECTORS, payload=np.ones((2, 5)), news=[0, 1]))
+    assert vectors[44:52] == (5).to_bytes(4, "little") + (80 + 8).to_bytes(4, "little")
 
 
 def test_bodies_and_limits_are_as_the_page_says():
@@ -84,7 +88,10 @@ def test_bodies_and_limits_are_as_the_page_says():
     assert f"unless {IDLE} deltas" in section("Deltas").replace("\n", " ")
     assert FIT["bits"].give == "a whole number from 2 to 32"
     assert "`bits` in the fit (2 to 32;" in PAGE
-    assert f"`/{SERVICE}/{METHOD}`" in PAGE
+    stream = section("The stream").replace("\n", " ").replace("  ", " ")
+    assert f"sent nothing for {heartbeat.BEAT:g} seconds" in stream
+    assert f"heard no byte for {heartbeat.DEAD:g} seconds" in stream
+    assert f"{HANDSHAKE_TIMEOUT:.0f} seconds for the TLS handshake. {MOST_UNKNOWN} conn" in stream
     assert f"`{name_of('MESH', 3)}`" in PAGE
 
 
@@ -96,13 +103,17 @@ def test_greetings_have_the_keys_of_the_page():
         settled_fit=Fit(),
         problem=SimpleNamespace(size=3, classes=[0, 1]),
         facts=facts,
+        facts_towards=lambda other: facts,
+        edges={},
         incarnation="x",
         round=4,
     )
-    greeting = greeting_of(peer, SimpleNamespace(pair=None, saved=2))
+    greeting = greeting_of(peer, SimpleNamespace(other=2, pair=None, saved=2))
     keys = {row[0].strip("`"): row[1] for row in table(section("The greeting")) if row[0] != "key"}
     assert set(greeting) == set(keys)
     named = set(re.findall(r"`(\w+)`", keys["agreed"])) - {"checkpoint_every"}
+    assert f"mean smoothness, {FACTS}]" in keys["facts"]
+    assert len(facts) == 2 + 2 + len(FACTS.split(","))
     assert named == set(greeting["agreed"]) - {f.name for f in fields(Fit)} | {"classes"}
     assert greeting["agreed"]["protocol"] == frames.VERSION
     assert f"`protocol` ({frames.VERSION})" in keys["agreed"]

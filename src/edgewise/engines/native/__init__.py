@@ -50,6 +50,7 @@ def fits_gpu(problem: Any) -> bool:
     return bool(
         declared(problem.loss) in LOSSES
         and not problem.intercept
+        and not problem.couples
         and isinstance(rows, np.ndarray)
         and rows.dtype in (np.float32, np.float64)
         and rows.size < MOST_NUMBERS

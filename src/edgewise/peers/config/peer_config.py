@@ -3,6 +3,9 @@
 [peer]         who it is and where it keeps things; its own penalty
 [[neighbour]]  one for each: its number, its address, and whether this peer dials
 [fit]          what all peers must agree on
+[between]      what the edges carry where models need not be equal (`between`)
+[cost]         a cost that takes no data, beside them or instead (`node.own_problem`)
+[penalty]      a penalty that has vectors
 """
 
 import os
@@ -17,8 +20,10 @@ from edgewise.errors import InputError
 from edgewise.fileio import read_toml, toml
 from edgewise.peers.config import certificates
 from edgewise.peers.config.rules import FIT, NEEDED, NEIGHBOUR, PEER, checked
+from edgewise.peers.config.tables import require_between, require_cost, require_penalty
 
 METRICS = "127.0.0.1:0"
+TABLES = ("between", "cost", "penalty")
 PATHS = ("authority", "certificate", "key", "out")
 PATIENCE_WITH_FILES = 1.0  # seconds that a key and its certificate may take to be replaced
 
@@ -71,8 +76,20 @@ class PeerConfig:
     penalty: tuple[str, ...] = ()
     checkpoint_every: int = 10
     record_every: int = 10
-    drop_after: float = 3600.0
+    drop_after: float | None = None  # None: as long as the run took until then, within bounds
     metrics: str | None = METRICS
+    between: dict[str, Any] = field(default_factory=dict)
+    cost: dict[str, Any] = field(default_factory=dict)
+    own_penalty: dict[str, Any] = field(default_factory=dict)  # instead of `penalty`
+
+    @property
+    def couples(self) -> bool:
+        """Whether models need not be equal."""
+        return bool(self.between)
+
+    @property
+    def penalised(self) -> bool:
+        return bool(self.penalty or self.own_penalty)
 
     def credentials(self) -> tuple[bytes, bytes, bytes]:
         """Authority, key and certificate as they are now: they may be renewed while a peer runs.
@@ -115,8 +132,10 @@ def read(path: str | Path) -> PeerConfig:
     path = Path(path)
     given = read_toml(path)
     for table in given:
-        if table not in ("peer", "neighbour", "fit"):
-            raise InputError(f"{path}: {table} is unknown: there are peer, neighbour and fit")
+        if table not in ("peer", "neighbour", "fit", *TABLES):
+            raise InputError(
+                f"{path}: {table} is unknown: there are peer, neighbour, fit, {', '.join(TABLES)}"
+            )
     peer = checked(given.get("peer", {}), PEER, str(path), "peer.", NEEDED)
     peer |= {name: path.parent / peer[name] for name in PATHS}
     fit = Fit(**checked(given.get("fit", {}), FIT, str(path), "fit."))
@@ -124,7 +143,14 @@ def read(path: str | Path) -> PeerConfig:
     if not isinstance(listed, list):
         raise InputError(f"{path}: [neighbour] is one table: write [[neighbour]]")
     neighbours = [neighbour_in(each, path, peer["id"]) for each in listed]
-    config = PeerConfig(path, neighbours=tuple(neighbours), fit=fit, **peer)
+    between, cost, penalty = (given.get(table, {}) for table in TABLES)
+    between = require_between(between, [n.id for n in neighbours], str(path))
+    own: dict[str, Any] = {
+        "between": between,
+        "cost": require_cost(cost, bool(between), str(path)),
+        "own_penalty": require_penalty(penalty, peer.get("penalty"), str(path)),
+    }
+    config = PeerConfig(path, neighbours=tuple(neighbours), fit=fit, **peer, **own)
     require_sound(config)
     return config
 
@@ -212,14 +238,17 @@ def save(config: PeerConfig) -> None:
     """To its own path, at one moment: the peer may be looking."""
     base = config.path.parent
     peer = {f.name: getattr(config, f.name) for f in fields(config)}
-    for name in ("path", "neighbours", "fit"):
+    for name in ("path", "neighbours", "fit", "between", "cost", "own_penalty"):
         del peer[name]
     for name in PATHS:
         inside = peer[name].is_relative_to(base)
         peer[name] = str(peer[name].relative_to(base) if inside else peer[name])
     peer["metrics"] = config.metrics or False
     tables = [("[peer]", peer), *(("[[neighbour]]", asdict(n)) for n in config.neighbours)]
-    text = "\n".join(written(*table) for table in [*tables, ("[fit]", asdict(config.fit))])
+    tables.append(("[fit]", asdict(config.fit)))
+    own = zip(TABLES, (config.between, config.cost, config.own_penalty), strict=True)
+    tables += [(f"[{name}]", values) for name, values in own if values]
+    text = "\n".join(written(*table) for table in tables)
     certificates.replace_public(config.path, text.encode())
 
 

@@ -8,14 +8,20 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.sparse as sp
 
 from edgewise.errors import CheckpointError
 from edgewise.peers.node.handshake import agreed
+from edgewise.peers.node.own_edges import made_edge
 from edgewise.peers.node.state import CHECKPOINT, PeerState
 from edgewise.peers.transport.edge_facts import EdgeFacts, NodeFacts
 from edgewise.peers.transport.frames import VECTORS, Frame
 from edgewise.peers.transport.links import Link
+from edgewise.problem.couplings import Rows
+from edgewise.problem.edge_ends import End
 from edgewise.running.checkpoint_file import read
+
+EDGE = "edge"  # the first part of the names of arrays that say what an edge carries
 
 
 def contents(peer: PeerState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -23,12 +29,14 @@ def contents(peer: PeerState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     this peer may be the only one that still has it; what came is sent again. In tolerant mode the
     last message that came is what there is of an edge. In both the last news stay: their body is
     not told again before it changes."""
-    head = {
+    head: dict[str, Any] = {
         "fingerprint": peer.fingerprint,
         "round": peer.round,
         "seconds": peer.seconds(),
         "converged_hops": peer.converged_hops,
         "stop_at": peer.stop_at,
+        "stop_reason": peer.stop_reason,
+        "below_tol_at": peer.below_tol_at,
         "residual": peer.residual,
         "members": peer.members,
         "pairs": {str(j): pair for j, pair in known_pairs(peer).items()},
@@ -45,6 +53,10 @@ def contents(peer: PeerState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             arrays |= {f"in.{other}.{round}": frame.payload for round, frame in link.inbox.items()}
         if link.format.head:
             arrays[f"news.{other}"] = last_news(link)
+    if peer.coupled:
+        head["edges"] = {str(other): edge.told for other, edge in peer.coupled.items()}
+    for other, edge in peer.coupled.items():
+        arrays |= {f"{EDGE}.{other}.{part}": a for part, a in packed(edge.end).items()}
     return head, arrays
 
 
@@ -67,8 +79,11 @@ def fingerprint_of(peer: PeerState) -> str:
     """Of the fit, the data, and in strict mode the neighbours that a checkpoint is for."""
     own = list(peer.facts) if peer.strict else list(peer.facts[1:])
     around = sorted(peer.links) if peer.strict else []
-    known = json.dumps([agreed(peer), own, around, peer.config.penalty, data_digest(peer.problem)])
-    return hashlib.sha256(known.encode()).hexdigest()
+    known = [agreed(peer), own, around, peer.config.penalty, data_digest(peer.problem)]
+    if peer.edges:  # in tolerant mode what an edge carries may change, as neighbours may
+        ends = [edge.digest for edge in peer.edges.values()] if peer.strict else []
+        known += [ends, cost_digest(peer.problem)]
+    return hashlib.sha256(json.dumps(known).encode()).hexdigest()
 
 
 def data_digest(problem: Any) -> str:
@@ -76,6 +91,14 @@ def data_digest(problem: Any) -> str:
     sum, X = hashlib.sha256(), problem.shards.X
     parts = [X.data, X.indices, X.indptr] if hasattr(X, "indptr") else [X]
     for part in (*parts, problem.labels):
+        sum.update(np.ascontiguousarray(part).data)
+    return sum.hexdigest()
+
+
+def cost_digest(problem: Any) -> str:
+    """Of what a node has besides data: a cost, and a penalty with vectors."""
+    sum, parts = hashlib.sha256(), jax.tree.leaves((problem.cost, problem._stacked))
+    for part in parts:
         sum.update(np.ascontiguousarray(part).data)
     return sum.hexdigest()
 
@@ -90,13 +113,19 @@ def resume(peer: PeerState) -> dict[str, np.ndarray] | None:
     peer.round = peer.saved = head["round"]
     peer.seconds_before = head["seconds"]
     peer.converged_hops, peer.stop_at = head["converged_hops"], head["stop_at"]
+    peer.stop_reason, peer.below_tol_at = head["stop_reason"], head["below_tol_at"]
     peer.residual = head["residual"]
     peer.members = head["members"]
     peer.pairs = {
         int(j): EdgeFacts(*(NodeFacts(*f) for f in pair)) for j, pair in head["pairs"].items()
     }
+    told = head.get("edges", {})
+    peer.coupled = {int(j): made_edge(unpacked(arrays, j), told[j]) for j in told}
     for other, link in peer.links.items():
         link.awaited_round, link.pair = peer.round, peer.pairs.get(other)
+        if other in peer.coupled and not peer.carries_as_grouped(other):
+            link.pair = None  # it is a new edge
+            continue
         known = head["links"].get(str(other), (0, False, 0, False))
         link.saved, link.gone, link.converged_hops, link.dropped = known
     restore_messages(peer, arrays)
@@ -123,11 +152,30 @@ def load(folder: Path, fingerprint: str) -> tuple[dict[str, Any], dict[str, np.n
     return head, arrays
 
 
+def packed(end: End) -> dict[str, np.ndarray]:
+    """An end of an edge: it may be another when the peer is back, and steps were taken with it."""
+    A, names = sp.coo_array(end.A), end.rows._fields[2:]
+    numbers = {name: np.asarray(getattr(end.rows, name), np.float64) for name in names}
+    size = {"shape": np.array(A.shape), "sign": np.array([end.sign])}
+    return numbers | size | {"row": A.row, "col": A.col, "data": A.data}
+
+
+def unpacked(arrays: dict[str, np.ndarray], other: str) -> End:
+    of = {
+        name.split(".")[2]: a for name, a in arrays.items() if name.startswith(f"{EDGE}.{other}.")
+    }
+    A = sp.csr_array((of["data"], (of["row"], of["col"])), shape=tuple(of["shape"].tolist()))
+    rows = Rows(A, None, *(of[name] for name in Rows._fields[2:]))
+    return End(A, rows._replace(grouped=of["grouped"] > 0), float(of["sign"][0]))
+
+
 def restore_messages(peer: PeerState, arrays: dict[str, np.ndarray]) -> None:
     """Messages, to their links; those of neighbours that have left are forgotten."""
     for name, value in arrays.items():
         kind, *where = name.split(".")
-        link = peer.links.get(int(where[0])) if where else None
+        link = peer.links.get(int(where[0])) if where and kind != EDGE else None
+        if link is not None and not peer.carries_as_grouped(link.other):
+            continue
         if link is not None and kind == "out":
             link.sent[int(where[1])] = value.tobytes()
         elif link is not None and kind == "news":

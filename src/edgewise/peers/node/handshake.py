@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from edgewise.peers.node.own_edges import difference
 from edgewise.peers.node.state import PeerState
 from edgewise.peers.transport.edge_facts import EdgeFacts, NodeFacts, facts_in
 from edgewise.peers.transport.frames import VERSION
@@ -15,17 +16,20 @@ MAX_SHOWN = 200  # letters
 def agreed(peer: PeerState) -> dict[str, Any]:
     """What must be the same at all peers."""
     chosen = {"method": peer.settled_fit.method, "set": list(peer.settled_fit.set)}
-    fit = {"protocol": VERSION, **peer.config.agreed(), **chosen, "unknowns": peer.problem.size}
+    fit = {"protocol": VERSION, **peer.config.agreed(), **chosen}
+    if not peer.edges:  # else models may be of different sizes
+        fit["unknowns"] = peer.problem.size
     if peer.problem.classes is not None:
         fit["classes"] = np.asarray(peer.problem.classes).tolist()
     return fit
 
 
 def greeting_of(peer: PeerState, link: Link) -> dict[str, Any]:
-    link.facts_sent = peer.facts
+    link.facts_sent = peer.facts_towards(link.other)
     return {
         "agreed": agreed(peer),
-        "facts": peer.facts,
+        "carries": carried(peer, link.other),
+        "facts": link.facts_sent,
         "edge": link.pair,  # as it is weighed, if they have met before
         "incarnation": peer.incarnation,
         "resume_at": peer.round,
@@ -33,10 +37,18 @@ def greeting_of(peer: PeerState, link: Link) -> dict[str, Any]:
     }
 
 
+def carried(peer: PeerState, other: int) -> dict[str, Any] | None:
+    return peer.edges[other].told if other in peer.edges else None
+
+
 def settle_edge(peer: PeerState, link: Link, greeting: dict[str, Any]) -> str:
     """What does not fit in a neighbour's greeting, or nothing; then the edge is settled."""
     other, mine, theirs = link.other, agreed(peer), greeting.get("agreed")
     theirs = theirs if isinstance(theirs, dict) else {}
+    if theirs.get("protocol") == VERSION:
+        wrong = difference(other, carried(peer, other), greeting.get("carries"))
+        if wrong:
+            return wrong
     for name in (*mine, *theirs):
         if theirs.get(name) != mine.get(name):
             named = name if name in mine else shown(name)
@@ -52,7 +64,8 @@ def settle_edge(peer: PeerState, link: Link, greeting: dict[str, Any]) -> str:
     except (KeyError, IndexError, TypeError, ValueError, OverflowError):
         return f"peer {other} says nothing usable of its data"
     pair = ends_of_edge(peer, link, facts, seen)
-    if peer.strict and (pair != EdgeFacts(peer.facts, facts) or seen not in (None, pair)):
+    own = peer.facts_towards(other)
+    if peer.strict and (pair != EdgeFacts(own, facts) or seen not in (None, pair)):
         return (
             f"peer {other} came back with other data or neighbours, and in strict mode nothing may "
             "change: delete all checkpoints and start all peers anew"
@@ -80,5 +93,5 @@ def ends_of_edge(
     """Both ends have both greetings, and come to the same: what one still knew of the edge, what
     the lower number knew if both did, and if nobody did, what they said of themselves just now."""
     if link.pair is None:
-        return seen or EdgeFacts(link.facts_sent or peer.facts, facts)
+        return seen or EdgeFacts(link.facts_sent or peer.facts_towards(link.other), facts)
     return seen if seen is not None and link.other < peer.config.id else link.pair

@@ -8,13 +8,17 @@ from dataclasses import fields, replace
 
 from edgewise.errors import EdgewiseError
 from edgewise.peers.config.peer_config import PeerConfig, read
+from edgewise.peers.node.own_edges import digest, own_edges
 from edgewise.peers.node.state import PeerState
 from edgewise.peers.node.status import write_status
+from edgewise.peers.transport.links import Link
 
 log = logging.getLogger("edgewise.peers")
 
 EVERY = 0.5  # seconds
-TAKEN_UP = ("path", "neighbours", "nodes", "drop_after")  # the rest counts from the start
+LEAST_WAIT, LONGEST_WAIT = 30.0, 3600.0  # seconds for a neighbour that is away
+# the rest counts from the start
+TAKEN_UP = ("path", "neighbours", "nodes", "between", "drop_after")
 
 
 async def maintain(peer: PeerState) -> None:
@@ -49,30 +53,40 @@ def reload_config(peer: PeerState) -> None:
     if changed:
         log.warning("changes of %s count when it is started again", ", ".join(changed))
     peer.config = peer.connections.config = old = replace(old, drop_after=new.drop_after)
-    if new.neighbours == old.neighbours and new.nodes == old.nodes:
+    if all(getattr(new, name) == getattr(old, name) for name in ("neighbours", "nodes", "between")):
         return
     if peer.strict:
         log.warning("strict mode keeps its neighbours: to change them, start all peers anew")
         return
-    change_neighbours(peer, replace(old, neighbours=new.neighbours, nodes=new.nodes))
+    if new.couples != old.couples:
+        log.warning("whether edges carry couplings counts when all peers are started anew")
+        return
+    taken_up = {name: getattr(new, name) for name in ("neighbours", "nodes", "between")}
+    change_neighbours(peer, replace(old, **taken_up))
 
 
 def change_neighbours(peer: PeerState, new: PeerConfig) -> None:
-    """The neighbours of a changed configuration: gone ones are hung up on, new ones reached."""
-    before = {n.id: n for n in peer.config.neighbours}
-    now = {n.id: n for n in new.neighbours}
+    """The neighbours of a changed configuration: gone ones are hung up on, new ones reached. One
+    whose edge carries something else goes, and comes."""
+    edges = own_edges(new, peer.problem.size)  # raises before anything is changed
+    before = {n.id: (n, digest(peer.edges, n.id)) for n in peer.config.neighbours}
+    now = {n.id: (n, digest(edges, n.id)) for n in new.neighbours}
     peer.config = peer.connections.config = new
-    for id in [id for id, n in before.items() if now.get(id) != n]:
+    peer.edges = edges
+    for id in [id for id, known in before.items() if now.get(id) != known]:
         peer.connections.stop_dialling(id)
         peer.links[id].close()
         if id not in now:
             del peer.links[id]
             log.info("peer %d is no neighbour any more", id, extra={"neighbour": id})
-    for id, n in now.items():
+    for id, (n, carries) in now.items():
         if id not in before:
             peer.links[id] = peer.new_link(id)
             log.info("peer %d is a neighbour now", id, extra={"neighbour": id})
-        if before.get(id) != n:
+        elif before[id][1] != carries:
+            peer.links[id] = peer.new_link(id)
+            log.info("the edge to peer %d carries something else now", id, extra={"neighbour": id})
+        if before.get(id) != (n, carries):
             peer.connections.connect(n)
     peer.count_neighbours()
     peer.wakeup.set()
@@ -85,9 +99,35 @@ def drop_silent_neighbours(peer: PeerState) -> None:
         return
     for id, link in peer.links.items():
         silent = time.monotonic() - link.last_heard
-        if silent > peer.config.drop_after and not (link.connected or link.gone or link.dropped):
+        if link.connected or link.gone or link.dropped:
+            continue
+        waited = waits_for(peer, link)
+        if silent > waited:
             link.dropped = True
             peer.wakeup.set()
             log.warning(
-                "peer %d is dropped after %.0f s of silence", id, silent, extra={"neighbour": id}
+                "peer %d is dropped after %.0f s of silence: the model goes on without its data",
+                id,
+                silent,
+                extra={"neighbour": id},
             )
+        elif silent > 1 and link.missed_since != link.last_heard:  # once for each absence
+            link.missed_since = link.last_heard
+            log.warning(
+                "peer %d stays away: its last message, of round %d, stands for its data, for "
+                "%.0f s at most (drop_after)",
+                id,
+                link.heard_at,
+                waited,
+                extra={"neighbour": id},
+            )
+
+
+def waits_for(peer: PeerState, link: Link) -> float:
+    """Seconds of silence after which a neighbour is given up. A run of minutes does not wait for
+    an hour: unless told otherwise it waits as long as it had taken until the neighbour fell
+    silent."""
+    if peer.config.drop_after is not None:
+        return peer.config.drop_after
+    taken = peer.seconds() - (time.monotonic() - link.last_heard)
+    return min(max(taken, LEAST_WAIT), LONGEST_WAIT)

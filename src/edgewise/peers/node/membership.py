@@ -9,6 +9,8 @@ import jax
 import numpy as np
 
 from edgewise.peers.node import checkpoint
+from edgewise.peers.node.coupled_stepper import CoupledStepper
+from edgewise.peers.node.own_edges import OwnEdge
 from edgewise.peers.node.state import PeerState
 from edgewise.peers.node.stepper import Stepper
 from edgewise.peers.transport.edge_facts import EdgeFacts
@@ -22,11 +24,10 @@ async def begin(peer: PeerState, stop: asyncio.Event, found: dict[str, np.ndarra
         await all_met(peer, stop)
         peer.pairs = pairs_of(peer)
         peer.members = list(peer.pairs)
+        peer.coupled = edges_of(peer, peer.members)
     peer.begun = not stop.is_set()
-    fit, dtype = peer.config.fit, np.dtype(peer.config.fit.dtype)
-    alone = Stepper(peer.problem, peer.config.id, peer.method, fit.seed, dtype, peer.facts)
-    peer.stepper = alone.among([peer.pairs[id] for id in peer.members])
-    peer.carry = peer.stepper.start(fit.dual_noise)
+    fit = peer.config.fit
+    peer.stepper, peer.carry = await asyncio.to_thread(started, peer)
     if found is not None:
         peer.carry = checkpoint.restore_carry(peer.carry, found)
         log.info("goes on from round %d", peer.round)
@@ -37,6 +38,16 @@ async def begin(peer: PeerState, stop: asyncio.Event, found: dict[str, np.ndarra
         await peer.wait(lambda: all_heard(peer) or under_way(peer), stop, None)
         peer.started_at = time.monotonic()
     peer.state = "running"
+
+
+def started(peer: PeerState) -> tuple[Stepper, Any]:
+    fit, pairs = peer.config.fit, [peer.pairs[id] for id in peer.members]
+    with jax.enable_x64(True):  # each thread has a setting of its own
+        kind = CoupledStepper if peer.config.couples else Stepper
+        dtype = np.dtype(fit.dtype)
+        alone = kind(peer.problem, peer.config.id, peer.method, fit.seed, dtype, peer.facts)
+        stepper = alone.among(pairs, [edge.end for edge in peer.coupled.values()])
+        return stepper, stepper.start(fit.dual_noise)
 
 
 async def all_met(peer: PeerState, stop: asyncio.Event) -> None:
@@ -72,17 +83,29 @@ async def regroup(peer: PeerState) -> bool:
     if peer.strict:
         return False
     pairs = pairs_of(peer)
-    if list(pairs) == peer.members and pairs == peer.pairs:
+    same = set(filter(peer.carries_as_grouped, peer.members))
+    if list(pairs) == peer.members and pairs == peer.pairs and same == set(peer.members):
         return False
-    places = [peer.members.index(id) if id in peer.members else None for id in pairs]
-    peer.carry = await asyncio.to_thread(joined, peer, list(pairs.values()), places)
-    peer.members, peer.pairs = list(pairs), pairs
+    places = [peer.members.index(id) if id in same else None for id in pairs]
+    edges = edges_of(peer, list(pairs))
+    peer.carry = await asyncio.to_thread(joined, peer, list(pairs.values()), edges, places)
+    peer.members, peer.pairs, peer.coupled = list(pairs), pairs, edges
     new = [id for id, place in zip(pairs, places, strict=True) if place is None]
     peer.post(peer.carry[1], new)
     return True
 
 
-def joined(peer: PeerState, pairs: list[EdgeFacts], places: list[int | None]) -> Any:
-    with jax.enable_x64(True):  # each thread has a setting of its own
-        peer.stepper = peer.stepper.among(pairs)
+def edges_of(peer: PeerState, ids: list[int]) -> dict[int, OwnEdge]:
+    """As they are now; none where all models are equal."""
+    return {id: peer.edges[id] for id in ids if id in peer.edges}
+
+
+def joined(
+    peer: PeerState,
+    pairs: list[EdgeFacts],
+    edges: dict[int, OwnEdge],
+    places: list[int | None],
+) -> Any:
+    with jax.enable_x64(True):
+        peer.stepper = peer.stepper.among(pairs, [edge.end for edge in edges.values()])
         return peer.stepper.regrouped(peer.carry, places, peer.config.fit.dual_noise)

@@ -1,22 +1,109 @@
 """The problem of one peer, from its configuration and its own data alone."""
 
+from dataclasses import fields
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from edgewise import spec
-from edgewise.data.readers import load as load_samples
+from edgewise.data.loading import read_samples
+from edgewise.data.shards import Shards
+from edgewise.errors import InputError, ProblemError, UnknownName
+from edgewise.peers.config.arrays import array_in
 from edgewise.peers.config.peer_config import PeerConfig
+from edgewise.problem.budget import Budget
+from edgewise.problem.costs import Linear, Quadratic
+from edgewise.problem.penalties import GroupL2, HalfSpace
 from edgewise.problem.problem import Problem
+from edgewise.problem.smoothness import ReportedSmoothness
+
+NO_LOSS = "none"  # nobody has data
+WITH_VECTORS = {"budget": Budget, "group-l2": GroupL2, "half-space": HalfSpace}
+PENALTIES = {name: syntax.make for name, syntax in spec.PENALTIES.items()} | WITH_VECTORS
 
 
 def one_node(config: PeerConfig, shard: Any) -> Problem:
-    """shard: a file, or (X, y). Classes are the configuration's: a peer may see some only."""
+    """shard: a file, or (X, y), or None where it has a cost. Classes are the configuration's: a
+    peer may see some only."""
     fit = config.fit
+    shards: Shards | None = None
     if isinstance(shard, str | PathLike):
-        X, y = load_samples(Path(shard), fit.features)
+        X, y, columns, lines, _ = read_samples(Path(shard), fit.features)
+        shards = Shards(X, y, np.array([len(y)]), columns=columns, lines=lines)
+    elif shard is not None:
+        shards = Shards.from_parts([shard])
+    loss = None if fit.loss == NO_LOSS else spec.loss(fit.loss, fit.ridge)
+    if config.couples:
+        problem = coupled_node(config, shards, loss)
+    elif shards is None or loss is None:
+        raise InputError(
+            f"peer {config.id} has no data, or no loss, and no [between] with a [cost] in "
+            f"{config.path}: give it data and a loss"
+        )
     else:
-        X, y = shard
-    loss = spec.loss(fit.loss, fit.ridge)
-    penalty = spec.penalty(list(config.penalty), 1)
-    return Problem([(X, y)], loss, penalty, intercept=fit.intercept, classes=fit.classes)
+        penalty = own_penalty(config)
+        problem = Problem(shards, loss, penalty, intercept=fit.intercept, classes=fit.classes)
+    problem.ids = np.array([config.id])
+    return problem
+
+
+def coupled_node(config: PeerConfig, shards: Shards | None, loss: Any) -> Problem:
+    fit, cost, penalty = config.fit, own_cost(config), own_penalty(config)
+    if fit.intercept:
+        raise ProblemError("couplings go with no intercept: add a column of ones instead")
+    if shards is not None and loss is None:
+        raise InputError(f"{config.path}: fit.loss is none, and there are data: name a loss")
+    if shards is None and cost is None:
+        raise InputError(f"{config.path}: peer {config.id} has neither data nor a [cost]: give one")
+    if shards is None:
+        problem = Problem(cost=[cost], penalty=penalty)
+        if loss is not None:  # of nothing here, but the same for all
+            problem.loss = loss
+            known = None if fit.classes is None else np.asarray(fit.classes)
+            problem.classes = None if known is None else loss.encode(known)[1]
+        if "smoothness" in config.cost:
+            problem.__dict__["smoothness"] = told_smoothness(problem, config.cost["smoothness"])
+        return problem
+    costs = None if cost is None else [cost]
+    problem = Problem(shards, loss, penalty, classes=fit.classes, cost=costs)
+    if problem.loss.outputs != 1:
+        raise ProblemError(f"couplings go with losses of one output: {fit.loss} has several")
+    return problem
+
+
+def told_smoothness(problem: Problem, most: float) -> ReportedSmoothness:
+    """Of a node without curvature, whose edges have to be weighed by something: alone it does not
+    know that of others, which the simulator takes."""
+    each = np.array([float(most)])
+    ridge = float(problem.loss.ridge)
+    return ReportedSmoothness(problem.counts, each, each, np.zeros(1), ridge, problem.size)
+
+
+def own_cost(config: PeerConfig) -> Quadratic | None:
+    """[cost]: x'Qx/2 + q'x, Q a matrix, its diagonal or a number; none, or numbers of a file."""
+    if not config.cost:
+        return None
+    folder, at = config.path.parent, f"{config.path}: cost"
+    Q, q = (array_in(config.cost.get(key, 0.0), folder, key, f"{at}.{key}") for key in ("Q", "q"))
+    return Quadratic(Q, q) if "Q" in config.cost else Linear(q)
+
+
+def own_penalty(config: PeerConfig) -> Any:
+    """One of a text, or of [penalty], a kind and what it takes."""
+    if not config.own_penalty:
+        return spec.penalty(list(config.penalty), 1)
+    given, folder = dict(config.own_penalty), config.path.parent
+    kind, at = given.pop("kind"), f"{config.path}: penalty"
+    if kind not in PENALTIES:
+        raise UnknownName("penalty", kind, PENALTIES)
+    takes = [f.name for f in fields(PENALTIES[kind])]  # type: ignore[arg-type]
+    for key in given:
+        if key not in takes:
+            raise UnknownName("key in", f"{at}.{key}", [f"{at}.{k}" for k in takes])
+    values = {key: array_in(value, folder, key, f"{at}.{key}") for key, value in given.items()}
+    try:
+        return PENALTIES[kind](**values)
+    except TypeError:
+        raise InputError(f"{at} of kind {kind} takes {', '.join(takes)}: give those") from None

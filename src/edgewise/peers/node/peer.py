@@ -1,18 +1,23 @@
 """A peer: it holds its data, talks to its neighbours, and fits a model with them."""
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
+from edgewise.errors import ProblemError
 from edgewise.fileio import replacing
 from edgewise.peers.config.peer_config import PeerConfig
 from edgewise.peers.node import checkpoint
+from edgewise.peers.node.absence import count_lost_hops, ending_of
+from edgewise.peers.node.ending import MET, Ending
 from edgewise.peers.node.handshake import greeting_of, settle_edge
 from edgewise.peers.node.maintenance import maintain
 from edgewise.peers.node.membership import begin, regroup
@@ -21,11 +26,21 @@ from edgewise.peers.node.result import PeerError, PeerResult
 from edgewise.peers.node.signals import run_anywhere, stop_on_signals
 from edgewise.peers.node.state import PeerState
 from edgewise.peers.node.status import write_status
-from edgewise.peers.node.termination import agree_to_stop, count_converged_hops, finished, linger
+from edgewise.peers.node.termination import (
+    agree_to_stop,
+    count_converged_hops,
+    deserter,
+    linger,
+    why_finished,
+)
 from edgewise.peers.operations.logs import rate_limited
 from edgewise.peers.transport.connections import Connections
-from edgewise.peers.transport.frames import ProtocolError, max_frame_bytes
+from edgewise.peers.transport.frames import ProtocolError
 from edgewise.peers.transport.links import Link, Mismatch
+from edgewise.running.fitted_model import FittedModel
+from edgewise.running.model_form import ModelForm
+from edgewise.running.result import provenance
+from edgewise.running.run import CONVERGED
 
 log = logging.getLogger("edgewise.peers")
 
@@ -44,9 +59,10 @@ class Peer(PeerState):
         self.halt: Callable[[], object] = lambda: None  # a run, from another thread
 
     def fit(
-        self, shard: Any, callback: Callable[[dict[str, float]], Any] | None = None
+        self, shard: Any = None, callback: Callable[[dict[str, float]], Any] | None = None
     ) -> PeerResult:
-        """Fit with the neighbours; shard is a file as `edgewise.data.load` reads it, or (X, y)."""
+        """Fit with the neighbours; shard is a file as `edgewise.data.load` reads it, or (X, y);
+        nothing where the peer has a cost alone."""
         with jax.enable_x64(True):
             problem = one_node(self.config, shard)
         with rate_limited():
@@ -56,8 +72,7 @@ class Peer(PeerState):
         with jax.enable_x64(True):
             self.callback = callback
             self.prepare(problem)
-            limit = max_frame_bytes(self.format)
-            self.connections = Connections(self.config, self.links, limit, self)
+            self.connections = Connections(self.config, self.links, self.max_frame_bytes, self)
             found = checkpoint.resume(self)  # before anybody is greeted: they are told the round
             self.trace.begin(self.round)
             await self.connections.open()
@@ -94,12 +109,12 @@ class Peer(PeerState):
         fit, config = self.config.fit, self.config
         patience = None if self.strict else fit.patience
         heard: Any = None
-        slow = False
-        while not finished(self):
+        slow, looked = True, False  # what is still to be compiled must not keep heartbeats back
+        while (reason := why_finished(self)) is None:
             if await regroup(self):
-                slow, heard = True, None
-            await self.wait(self.ready, stop, patience)
-            if stop.is_set():
+                slow, looked, heard = True, False, None
+            await self.wait(self.ready_or_deserted, stop, patience)
+            if stop.is_set() or deserter(self) is not None:
                 break
             self.lose_patience()
             heard = self.heard()
@@ -111,9 +126,12 @@ class Peer(PeerState):
             slow = time.perf_counter() - begun > QUICK
             self.round += 1
             if self.round % config.record_every == 0:
-                measured = await asyncio.to_thread(self.look, heard) if slow else self.look(heard)
+                beside = slow or not looked
+                measured = await asyncio.to_thread(self.look, heard) if beside else self.look(heard)
+                looked = True
                 self.record(measured)
                 count_converged_hops(self)
+                count_lost_hops(self)
             agree_to_stop(self)
             self.post(sent)
             if self.round % config.checkpoint_every == 0:
@@ -122,12 +140,12 @@ class Peer(PeerState):
         await self.saved_last()
         if self.begun:
             await self.save(*checkpoint.contents(self))
-        how = "stopped" if stop.is_set() else "finished"
-        result = self.result(heard, how)
-        if not stop.is_set():
+        left = None if reason or stop.is_set() else deserter(self)
+        result = self.result(heard, reason or ("stopped" if left is None else "deserted"), left)
+        if reason is not None:
             self.state = "lingering"
             await linger(self, stop)
-        self.state = how
+        self.state = "finished" if reason is not None else "stopped"
         write_status(self)
         return result
 
@@ -147,6 +165,9 @@ class Peer(PeerState):
             links = [k for k in there if k.responsive] or there
         return all(link.has_message(self.round) for link in links)
 
+    def ready_or_deserted(self) -> bool:
+        return self.ready() or deserter(self) is not None
+
     def lose_patience(self) -> None:
         """With those that were waited for in vain: once, and again when they have spoken."""
         for id in self.members:
@@ -157,7 +178,7 @@ class Peer(PeerState):
         """One that has said nothing yet is taken to be where this peer is, and to have no news."""
         got, news = [], []
         for place, id in enumerate(self.members):
-            link = self.links.get(id)
+            link = self.links.get(id) if self.carries_as_grouped(id) else None
             vectors = None if link is None else link.take_message(self.round)
             if vectors is None:
                 vectors = self.stepper.outgoing(self.carry[1], place)
@@ -177,6 +198,7 @@ class Peer(PeerState):
             seconds=self.seconds(),
             residual=self.residual,
             objective=float(measured["objective"]),
+            violation=float(measured.get("violation", np.nan)),
         )
         if self.callback is not None:
             self.callback(row)
@@ -202,17 +224,45 @@ class Peer(PeerState):
         near = (measured["shrunk"] == 0) & (np.abs(x) <= reach)
         return np.where((measured["settled"] == 0) | near, 0, x)
 
-    def result(self, heard: Any, how: str) -> PeerResult:
+    def save_model(self, x: np.ndarray, ending: Ending) -> None:
+        """As model.json, for `edgewise predict`; without it where its loss alone can tell, or there
+        are no data."""
+        done = ending.met or (ending.tol is None and self.residual <= CONVERGED)
+        how = (self.round, bool(done), ending.message, self.residual, self.method_note)
+        told = provenance(self.settled_fit.method, *how)
+        told |= {"peer": self.config.id, "ending": ending.table()}
+        with suppress(ProblemError):  # it diverged
+            FittedModel.of(ModelForm.of(self.problem), x, told).save(self.config.out)
+
+    def result(self, heard: Any, reason: str, left: int | None) -> PeerResult:
+        multipliers: dict[int, np.ndarray] = {}
+        violation = np.nan
         with jax.enable_x64(True):
             x = np.asarray(self.stepper.method.answer(self.carry[0]))[0].astype(np.float64)
+            if heard is None and reason != "stopped" and not self.strict:
+                heard = self.heard()  # it had finished before it was started again
             if heard is not None:
                 measured = self.look(heard)
                 self.record(measured)
                 x = self.with_zeros(x, measured)
+                if self.coupled:
+                    each = self.stepper.trimmed(measured["multipliers"])
+                    multipliers = dict(zip(self.members, each, strict=True))
+                    violation = float(measured["violation"])
         self.trace.flush()
+        self.ending = ending = ending_of(self, reason, left)
+        fine = ending.complete and ending.exit_code == MET
+        level = logging.INFO if fine else logging.WARNING
+        log.log(level, ending.message, extra={"ending": ending.table()})
         if self.begun:
             with replacing(self.config.out / "model.npz") as file:
-                np.savez(file, x=x, round=self.round)
-        message = f"{how} after {self.round} rounds, residual {self.residual:.2e}"
+                told = {f"multipliers_{other}": a for other, a in multipliers.items()}
+                ended = json.dumps(ending.table())
+                np.savez(file, x=x, round=self.round, ending=ended, **told)  # type: ignore[arg-type]
+            if self.problem.cost is None:
+                self.save_model(x, ending)
+        message = ending.message
+        if multipliers:
+            message += f"; violation {violation:.2e}"
         known = x, self.round, self.residual, message, self.trace.table()
-        return PeerResult(*known, self.method_note)
+        return PeerResult(*known, self.method_note, multipliers, violation, ending)

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from edgewise.errors import EdgewiseError
+from edgewise.peers.node.ending import Ending
+from edgewise.plotting.displays import peer_html, shown
 from edgewise.running.trace import Trace
 
 
@@ -22,3 +24,16 @@ class PeerResult:
     message: str
     trace: Trace = field(repr=False)
     method_note: str = ""  # which method "auto" came to, and why; nothing where one was named
+    multipliers: dict[int, np.ndarray] = field(default_factory=dict, repr=False)  # by neighbour,
+    # of the rows of their edge, where edges carry couplings
+    violation: float = float("nan")  # of these: this peer's share, half of every edge's square
+    ending: Ending | None = None  # why it ended, whether tol was met, who was away
+
+    @property
+    def converged(self) -> bool:
+        """tol was met by all peers."""
+        return self.ending is not None and self.ending.met
+
+    @shown
+    def _repr_html_(self) -> str:
+        return peer_html(self)

@@ -12,12 +12,21 @@ import numpy as np
 
 from edgewise.methods.contract import Method
 from edgewise.peers.config.peer_config import Fit, PeerConfig, load
+from edgewise.peers.node.ending import Ending
+from edgewise.peers.node.own_edges import OwnEdge, digest, own_edges
 from edgewise.peers.node.stepper import Stepper, facts_of
-from edgewise.peers.node.supported_methods import method_of, settled
+from edgewise.peers.node.supported_methods import TWO_PEERS, method_of, settled
 from edgewise.peers.node.trace_writer import TraceWriter
 from edgewise.peers.transport.connections import Connections
 from edgewise.peers.transport.edge_facts import EdgeFacts, NodeFacts
-from edgewise.peers.transport.frames import NEVER, VECTORS, Frame, MessageFormat
+from edgewise.peers.transport.frames import (
+    NEVER,
+    NO_LOSS,
+    VECTORS,
+    Frame,
+    MessageFormat,
+    max_frame_bytes,
+)
 from edgewise.peers.transport.links import Link
 from edgewise.peers.transport.wakeup import Wakeup
 from edgewise.problem.problem import Problem
@@ -26,6 +35,7 @@ from edgewise.running.checkpoint_file import write
 log = logging.getLogger("edgewise.peers")
 
 CHECKPOINT = "checkpoint.bin"
+ROOM = 1 << 20  # bytes
 
 
 class PeerState:
@@ -40,25 +50,29 @@ class PeerState:
     def __init__(self, config: str | Path | PeerConfig) -> None:
         self.config = config if isinstance(config, PeerConfig) else load(config)
         self.strict = self.config.fit.mode == "strict"
-        self.tls_failures: Callable[[], int] = lambda: 0  # where somebody can count them
 
     def prepare(self, problem: Any) -> None:
         """Everything but the streams, as at the start of a fit."""
         config = self.config
-        fit, self.method_note = settled(config.fit, problem)
+        fit, self.method_note = settled(config.fit, problem, config.couples)
         self.settled_fit, self.problem = fit, problem  # its method has a name, auto or not
         if self.method_note:
             log.info(self.method_note)
-        self.method = method_of(fit, bool(config.penalty))
-        self.format = message_format(self.method.healing(), problem, fit)
+        self.method = method_of(fit, config.penalised, config.couples)
+        self.edges: dict[int, OwnEdge] = own_edges(config, problem.size)  # by neighbour
         self.wakeup = Wakeup()
         ids = sorted(n.id for n in config.neighbours)
         self.links: dict[int, Link] = {id: self.new_link(id) for id in ids}
         self.members: list[int] = []  # whose messages the steps are taken with, in this order
         self.pairs: dict[int, EdgeFacts] = {}
+        self.coupled: dict[int, OwnEdge] = {}  # the members' edges
         self.incarnation = secrets.token_hex(8)
         self.round, self.saved, self.converged_hops = 0, 0, 0
         self.stop_at, self.residual = fit.rounds if self.strict else NEVER, np.inf
+        self.stop_reason = "rounds"  # strict: why stop_at is what it is
+        self.below_tol_at = -1  # the round of the last look at which the residual was small
+        self.lost_hops: int | None = None  # how far the nearest peer is that lost a neighbour
+        self.ending: Ending | None = None
         self.started_at, self.seconds_before = time.monotonic(), 0.0
         self.state, self.begun = "waiting", False
         self.count_neighbours()
@@ -70,7 +84,31 @@ class PeerState:
 
     def new_link(self, other: int) -> Link:
         ahead = 2 * self.config.checkpoint_every + 1  # the last checkpoint may still be under way
-        return Link(self.config.id, other, self.strict, self.format, ahead, self.wakeup)
+        return Link(self.config.id, other, self.strict, self.format(other), ahead, self.wakeup)
+
+    def format(self, other: int) -> MessageFormat:
+        """Of messages to and from this neighbour."""
+        if other not in self.edges:
+            return message_format(self.method.healing(), self.problem, self.settled_fit)
+        prepared: Any = self.method.prepare(TWO_PEERS)[0]
+        numbers = prepared.edge_numbers(self.edges[other].rows)
+        return MessageFormat(1, numbers, self.settled_fit.wire)
+
+    @property
+    def max_frame_bytes(self) -> int:
+        """Of all frames that may come; with some room where others may join with more rows."""
+        sizes = [max_frame_bytes(link.format) for link in self.links.values()]
+        return max([max_frame_bytes(self.format(-1)), *sizes, ROOM if self.edges else 0])
+
+    def carries_as_grouped(self, other: int) -> bool:
+        """Whether the edge to a member still carries what the steps are taken with."""
+        return digest(self.edges, other) == digest(self.coupled, other)
+
+    def facts_towards(self, other: int) -> NodeFacts:
+        """What the neighbour must know of this peer, and of this end of their edge."""
+        if other not in self.edges:
+            return self.facts
+        return self.facts._replace(reach=self.edges[other].reach)
 
     def count_neighbours(self) -> None:
         self.facts = facts_of(self.problem, len(self.links))
@@ -100,13 +138,15 @@ class PeerState:
         """Send the vectors and the news of this round to all neighbours, or to these."""
         news = self.stepper.outgoing_news(sent)
         for place, other in enumerate(self.members):
-            if other in self.links and (to is None or other in to):
+            wanted = to is None or other in to
+            if other in self.links and wanted and self.carries_as_grouped(other):
                 vectors = self.stepper.outgoing(sent, place)
                 self.links[other].post(self.frame(VECTORS, other, vectors, news))
 
     def frame(self, kind: int, other: int, payload: Any = b"", news: Any = ()) -> Frame:
+        lost = NO_LOSS if self.lost_hops is None else self.lost_hops
         progress = (self.round, self.saved, self.stop_at, self.converged_hops)
-        return Frame(kind, *progress, self.config.id, other, payload, news)
+        return Frame(kind, *progress, self.config.id, other, payload, news, lost)
 
     async def wait(
         self, ready: Callable[[], bool], stop: asyncio.Event, patience: float | None

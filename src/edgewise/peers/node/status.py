@@ -5,6 +5,7 @@ import os
 import time
 
 from edgewise.fileio import replacing
+from edgewise.peers.node.absence import absences
 from edgewise.peers.node.state import PeerState
 
 
@@ -17,7 +18,9 @@ def write_status(peer: PeerState) -> None:
         "pid": os.getpid(),
         "time": time.time(),
         "refused": peer.connections.refused,
-        "handshakes": peer.tls_failures(),
+        "away": {str(j): a.since for j, a in absences(peer).items()} if peer.begun else {},
+        "ending": None if peer.ending is None else peer.ending.table(),
+        "handshakes": peer.connections.failed_handshakes,
         **peer.trace.last(),
         "rounds": peer.round,
         "seconds": peer.seconds(),

@@ -11,7 +11,7 @@ from jax import Array
 
 from edgewise.backend.programs import compiled
 from edgewise.backend.random_bits import draw_bits
-from edgewise.data.shards import aligned_empty
+from edgewise.data.arrays import aligned_empty
 from edgewise.engines.simulator import CPU_OPTIONS as SIMULATED
 from edgewise.engines.simulator import begin
 from edgewise.engines.wires import ReceivedMessages, links_of
@@ -72,6 +72,8 @@ def look(
 class Stepper:
     """A peer's part of the computation, among neighbours in a fixed order."""
 
+    watch = staticmethod(look)
+
     def __init__(
         self, problem: Problem, id: int, method: Method, seed: int, dtype: Any, own: NodeFacts
     ) -> None:
@@ -99,8 +101,9 @@ class Stepper:
             for kind, size in zip(self.method.hears, sizes, strict=True)
         )
 
-    def among(self, pairs: list[EdgeFacts]) -> "Stepper":
-        """The same peer among these neighbours."""
+    def among(self, pairs: list[EdgeFacts], ends: Sequence[Any] = ()) -> "Stepper":
+        """The same peer among these neighbours; ends: its own of the edges, where these carry
+        couplings."""
         other = copy(self)
         other.link(pairs)
         return other
@@ -199,6 +202,10 @@ class Stepper:
         ]
         return rows[0] if len(rows) == 1 else np.concatenate(rows)
 
+    def trimmed(self, multipliers: np.ndarray) -> list[np.ndarray]:
+        """By neighbour; there are none where models are equal."""
+        return []
+
     def outgoing_news(self, sent: Any) -> Any:
         """(w,) for all neighbours; nothing where the method has no news."""
         hears = self.method.hears
@@ -209,5 +216,5 @@ class Stepper:
         args = (self.fixed, leaves, heard, self.step_length)
         if "look" not in self.programs:
             trees = (self.tree, form)
-            self.programs["look"] = compiled(look, args, self.options, trees=trees)
+            self.programs["look"] = compiled(self.watch, args, self.options, trees=trees)
         return {k: np.asarray(a) for k, a in self.programs["look"](*args).items()}

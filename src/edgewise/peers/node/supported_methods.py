@@ -11,8 +11,10 @@ from edgewise.methods.catalogue import AUTO, make
 from edgewise.methods.contract import Method
 from edgewise.methods.knowledge import Knowledge
 from edgewise.peers.config.peer_config import Fit
+from edgewise.peers.node.own_problem import NO_LOSS
 from edgewise.problem.problem import Problem
 from edgewise.problem.smoothness import ReportedSmoothness
+from edgewise.running.coupled_method import CHOSEN, CHOSEN_NOTE, coupled_form
 
 # Two peers with an edge, and numbers of no account: whatever takes more than peers know says so.
 TWO_PEERS = Knowledge(
@@ -25,11 +27,13 @@ TWO_PEERS = Knowledge(
 )
 
 
-def settled(fit: Fit, problem: Problem) -> tuple[Fit, str]:
+def settled(fit: Fit, problem: Problem, couples: bool = False) -> tuple[Fit, str]:
     """The fit with its method named, where it says "auto", and why that one. All peers come to the
     same: it depends on what they compare when they meet, and on nothing else."""
     if fit.method != AUTO:
         return fit, ""
+    if couples:
+        return replace(fit, method=CHOSEN), CHOSEN_NOTE
     _, name, note = choose(spec.method(AUTO, list(fit.set)), problem, None, fit.eta, fit.rho)
     return with_batch(replace(fit, method=name)), note
 
@@ -43,18 +47,21 @@ def with_batch(fit: Fit) -> Fit:
     return replace(fit, set=(*fit.set, "batch=8"))
 
 
-def require_method(fit: Fit, penalised: bool) -> None:
+def require_method(fit: Fit, penalised: bool, couples: bool = False) -> None:
     """Raises MethodError unless the method, whichever "auto" may come to, fits the rest."""
     if fit.method == AUTO:
         spec.method(AUTO, list(fit.set))
     names = candidates(fit.eta, fit.rho) if fit.method == AUTO else (fit.method,)
-    for name in names:
-        method_of(with_batch(replace(fit, method=name)), penalised)
+    for name in [CHOSEN] if couples and fit.method == AUTO else names:
+        method_of(with_batch(replace(fit, method=name)), penalised, couples)
 
 
-def method_of(fit: Fit, penalised: bool) -> Method:
+def method_of(fit: Fit, penalised: bool, couples: bool = False) -> Method:
     """The method of a fit; raises MethodError unless it fits the rest of it."""
     method = make(spec.method(fit.method, list(fit.set)), fit.eta, fit.rho)
+    if couples:
+        require_plain_messages(fit)
+        method = coupled_form(method, fit.method, 1, fit.loss != NO_LOSS)
     require_local(method, fit.mode)
     if penalised and not method.takes_penalty:
         raise MethodError(
@@ -68,6 +75,12 @@ def method_of(fit: Fit, penalised: bool) -> Method:
     if fit.dual_noise and "each" not in method.healing().hears:
         raise MethodError(f"{fit.method} has no duals to add dual_noise to: use saga-pd or pdmm")
     return method
+
+
+def require_plain_messages(fit: Fit) -> None:
+    for name, given in (("bits", fit.bits), ("dual_noise", fit.dual_noise)):
+        if given:
+            raise MethodError(f"couplings do not take {name}: leave it out")
 
 
 def require_local(method: Method, mode: str = "strict") -> None:

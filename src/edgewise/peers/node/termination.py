@@ -9,7 +9,7 @@ import numpy as np
 from edgewise.peers.node import checkpoint
 from edgewise.peers.node.membership import regroup
 from edgewise.peers.node.state import PeerState
-from edgewise.peers.transport.frames import FAREWELL, encode
+from edgewise.peers.transport.frames import FAREWELL, NEVER, encode
 from edgewise.peers.transport.links import Link
 
 log = logging.getLogger("edgewise.peers")
@@ -28,16 +28,55 @@ def count_converged_hops(peer: PeerState) -> None:
     if fit.tol is not None and peer.converged_hops < V:
         around = [link.converged_hops for link in peer.links.values() if not link.dropped]
         small = peer.residual <= fit.tol / np.sqrt(V)
+        peer.below_tol_at = peer.round if small else peer.below_tol_at
         peer.converged_hops = min([peer.converged_hops, V - 1, *around]) + 1 if small else 0
 
 
 def agree_to_stop(peer: PeerState) -> None:
     """In strict mode a round to stop at goes around, so that all stop at the same; else a peer
     that knows all to have converged goes on until its neighbours know too."""
+    if not peer.strict:
+        return
+    for link in peer.links.values():
+        if link.stop < peer.stop_at:
+            reason = evidence(peer)
+            if reason is not None:
+                peer.stop_at, peer.stop_reason = link.stop, reason
+            elif peer.round >= link.stop:  # frames of rounds to come may tell of it too early
+                disbelieve(peer, link)
+    V = peer.config.nodes
+    own = "converged" if peer.converged_hops >= V else "seconds" if late(peer) else None
+    if own is not None and peer.round + V < peer.stop_at:
+        peer.stop_at, peer.stop_reason = peer.round + V, own
+
+
+def evidence(peer: PeerState) -> str | None:
+    """What this peer itself knows that speaks for an earlier end, before a neighbour's word counts:
+    all have converged only if this one has, so its own residual was small while the news were under
+    way. Whoever has a time limit may be told that another's is up."""
+    if peer.below_tol_at >= 0:
+        looks = 2 + peer.config.nodes  # the counts of all go up by one a look
+        on_the_way = looks * peer.config.record_every + peer.config.nodes
+        if peer.round - peer.below_tol_at <= on_the_way:
+            return "converged"
+    return "seconds" if peer.config.fit.seconds is not None else None
+
+
+def disbelieve(peer: PeerState, link: Link) -> None:
+    link.count_error(
+        f"it says that all stop at round {link.stop}, and this peer's residual, "
+        f"{peer.residual:.1e}, was not near tol"
+    )
+    link.stop = NEVER
+
+
+def deserter(peer: PeerState) -> int | None:
+    """In strict mode, a neighbour that has said farewell, whose messages are still needed."""
     if peer.strict:
-        heard = min([peer.stop_at, *(link.stop for link in peer.links.values())])
-        over = peer.converged_hops >= peer.config.nodes or late(peer)
-        peer.stop_at = min(heard, peer.round + peer.config.nodes) if over else heard
+        for other, link in peer.links.items():
+            if link.farewell_heard and not link.has_message(peer.round):
+                return other
+    return None
 
 
 def late(peer: PeerState) -> bool:
@@ -45,14 +84,17 @@ def late(peer: PeerState) -> bool:
     return seconds is not None and peer.seconds() >= seconds
 
 
-def finished(peer: PeerState) -> bool:
+def why_finished(peer: PeerState) -> str | None:
+    """None while it has not."""
     if peer.strict:
-        return peer.round >= peer.stop_at
-    if peer.round >= peer.config.fit.rounds or late(peer):
-        return True
+        return peer.stop_reason if peer.round >= peer.stop_at else None
     V = peer.config.nodes
     around = (link.converged_hops >= V or link.gone or link.dropped for link in peer.links.values())
-    return peer.converged_hops >= V and all(around)
+    if peer.converged_hops >= V and all(around):
+        return "converged"
+    if peer.round >= peer.config.fit.rounds:
+        return "rounds"
+    return "seconds" if late(peer) else None
 
 
 async def linger(peer: PeerState, stop: asyncio.Event) -> None:
@@ -98,5 +140,5 @@ def done_with(peer: PeerState, link: Link) -> bool:
         enough = LINGER if has_all else np.inf if link.streams else A_WHILE
         return (link.gone and link.farewell_sent) or away > enough
     knows = link.gone or link.dropped or link.converged_hops >= peer.config.nodes
-    enough = LINGER if knows else min(A_WHILE, peer.config.drop_after)
+    enough = LINGER if knows else min(A_WHILE, peer.config.drop_after or A_WHILE)
     return (link.gone and link.farewell_sent) or away > enough

@@ -22,10 +22,13 @@ OWN = {*vars(logging.makeLogRecord({})), "message", "asctime"}  # all else was g
 
 
 @contextmanager
-def logging_to(folder: Path, peer: int, shown: logging.Handler) -> Iterator[None]:
+def logging_to(
+    folder: Path, peer: int, shown: logging.Handler, least: int = logging.INFO
+) -> Iterator[None]:
     """While in the block, what peers log goes to the folder and to `shown`, and nowhere else.
 
     Python's warnings come the same way. A handler of the whole package would say warnings again.
+    An error that ends the block is kept in the folder; who catches it shows it.
     """
     kept = logging.FileHandler(folder / FILE)
     kept.setFormatter(JsonLines(peer))
@@ -37,13 +40,17 @@ def logging_to(folder: Path, peer: int, shown: logging.Handler) -> Iterator[None
 
     with warnings.catch_warnings():
         warnings.showwarning = warn
-        log.setLevel(logging.INFO)
+        log.setLevel(least)
         log.propagate = False
         for handler in (kept, shown):
             log.addHandler(handler)
         try:
             with rate_limited():
                 yield
+        except Exception as failed:
+            about = (log.name, logging.ERROR, __file__, 0, "ended: %s", (failed,), None)
+            kept.handle(log.makeRecord(*about))
+            raise
         finally:
             for handler in (kept, shown):
                 log.removeHandler(handler)

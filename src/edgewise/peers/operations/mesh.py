@@ -11,13 +11,15 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from edgewise.errors import GraphError, InputError
 from edgewise.graph.graph import Graph
 from edgewise.peers.config import certificates
-from edgewise.peers.config.addresses import address_of, host_of, is_loopback, listening, port_of
+from edgewise.peers.config.addresses import address_of, listening, port_of
 from edgewise.peers.config.peer_config import Fit, Neighbour, PeerConfig, read, save
+from edgewise.peers.config.tables import ALL
+from edgewise.peers.operations.newcomer import carried_by_all, host_for, only_penalty
 
 KEY, CERTIFICATE = "authority.key", "authority.pem"
 PEER_FILE = re.compile(r"peer(\d+)\.(toml|key|pem)", re.ASCII)
@@ -51,8 +53,10 @@ def create(
     host: Callable[[int], str],
     port: int,
     days: int,
+    own: Callable[[int], Mapping[str, Any]] = lambda id: {},
 ) -> Mesh:
-    """A folder with an authority, and a key, a certificate and a configuration per peer."""
+    """A folder with an authority, and a key, a certificate and a configuration per peer. own: what
+    else is in a peer's configuration, where edges carry couplings (`coupled_mesh`)."""
     graph.require_connected()
     require_days(days)
     folder = Path(folder)
@@ -70,7 +74,9 @@ def create(
     for i in range(graph.nodes):
         config = outlined(folder, mesh, i, graph.nodes, listening(addresses[i]))
         around = [Neighbour(j, addresses[j], dial=i < j) for j in graph.neighbours(i).tolist()]
-        peers[i] = replace(config, neighbours=tuple(around), fit=fit, penalty=penalties[i])
+        peers[i] = replace(
+            config, neighbours=tuple(around), fit=fit, penalty=penalties[i], **own(i)
+        )
         certify(peers[i], signer, days)
         save(peers[i])
     made = Mesh(folder, peers, {})
@@ -84,8 +90,10 @@ def add(
     host: str | None,
     penalty: tuple[str, ...] | None,
     days: int,
+    between: Any = None,
 ) -> tuple[Mesh, int]:
-    """A further peer, joined to these."""
+    """A further peer, joined to these; between: what its edges carry, by default what all others
+    do."""
     require_days(days)
     mesh = read_mesh(folder)
     if not mesh.complete:
@@ -100,11 +108,13 @@ def add(
         raise InputError(f"neighbours are {list(neighbours)}: give one or more, each once")
     signer, id, some = authority_in(mesh.folder), mesh.next_id, next(iter(mesh.peers.values()))
     address = address_of(host_for(id, host, some), port_of(some.listen) - some.id + id)
-    penalty = only_penalty(mesh) if penalty is None else penalty
+    penalty = only_penalty(mesh.peers) if penalty is None else penalty
     nodes = len(mesh.peers) + 1
     config = outlined(mesh.folder, some.mesh, id, nodes, listening(address))
     around = [Neighbour(j, found_at(mesh, j), dial=id < j) for j in sorted(neighbours)]
+    carried = carried_by_all(mesh.peers) if between is None else between
     config = replace(config, neighbours=tuple(around), fit=some.fit, penalty=penalty)
+    config = replace(config, between={ALL: carried} if carried else {})
     certify(config, signer, days)
     save(config)
     joined = {id: config}
@@ -112,7 +122,10 @@ def add(
         listed = other.neighbours
         if other.id in neighbours:
             listed = (*listed, Neighbour(id, address, dial=other.id < id))
-        joined[other.id] = replace(other, neighbours=listed, nodes=nodes)
+        told = dict(other.between)
+        if other.id in neighbours and carried and told.get(ALL) != carried:
+            told[str(id)] = carried
+        joined[other.id] = replace(other, neighbours=listed, nodes=nodes, between=told)
         save(joined[other.id])
     grown = mesh._replace(peers=dict(sorted(joined.items())))
     warn_of_leaves(grown, [id])
@@ -131,7 +144,8 @@ def leave(folder: str | Path, id: int) -> Mesh:
         raise InputError(f"{folder} has no peer but {id}: delete the folder instead")
     for i, config in rest.items():
         kept = tuple(n for n in config.neighbours if n.id != id)
-        rest[i] = replace(config, neighbours=kept, nodes=config.nodes - 1)
+        told = {key: value for key, value in config.between.items() if key != str(id)}
+        rest[i] = replace(config, neighbours=kept, nodes=config.nodes - 1, between=told)
     smaller = Mesh(mesh.folder, rest, {i: c for i, c in mesh.peers.items() if i == id} | mesh.left)
     if mesh.complete:
         require_connected(smaller, id)
@@ -221,28 +235,10 @@ def require_connected(mesh: Mesh, without: int) -> None:
         )
 
 
-def host_for(id: int, wanted: str | None, some: PeerConfig) -> str:
-    """A new peer's host: the one wanted, or this machine if it is the others' too."""
-    inside = is_loopback(host_of(some.listen))
-    if wanted is None and inside:
-        return host_of(some.listen)
-    if wanted is None or is_loopback(wanted) != inside:
-        where = "on this machine alone" if inside else "on hosts of their own"
-        raise InputError(f"the peers are {where}: give a --host there for the new one")
-    return wanted.replace("{id}", str(id))
-
-
 def found_at(mesh: Mesh, id: int) -> str:
     """The address by which others reach this peer."""
     named = [n.address for c in mesh.peers.values() for n in c.neighbours if n.id == id]
     return (named or [mesh.peers[id].listen])[0]
-
-
-def only_penalty(mesh: Mesh) -> tuple[str, ...]:
-    penalties = {config.penalty for config in mesh.peers.values()}
-    if len(penalties) > 1:
-        raise InputError("the peers have different penalties: give --penalty, the new one's")
-    return penalties.pop()
 
 
 # --- parts of one ---------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ OF_A_PEER: tuple[Spec, ...] = (
         CounterMetricFamily,
         "failed_handshakes",
         "Callers without a valid certificate of this mesh's authority.",
-        lambda peer: peer.tls_failures(),
+        lambda peer: peer.connections.failed_handshakes,
     ),
 )
 OF_A_LINK: tuple[Spec, ...] = (

@@ -2,33 +2,30 @@
 
 import asyncio
 import logging
-import os
+import socket
+import ssl
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
-# gRPC's Python has no least version of TLS. Our certificates have elliptic keys, so that these
-# suites, for RSA keys, leave no way to agree on TLS 1.2; those of TLS 1.3 are not touched by it.
-os.environ.setdefault("GRPC_SSL_CIPHER_SUITES", "ECDHE-RSA-AES128-GCM-SHA256")
-
-import grpc
-
 from edgewise.errors import InputError
+from edgewise.peers.config.addresses import host_of, port_of
 from edgewise.peers.config.certificates import id_of, name_of
 from edgewise.peers.config.peer_config import Neighbour, PeerConfig
+from edgewise.peers.transport.failure_reasons import ConnectionFailure, reason_of, text_of
 from edgewise.peers.transport.frames import ProtocolError
-from edgewise.peers.transport.links import ByteStream, Greeter, Link, Mismatch
+from edgewise.peers.transport.links import Greeter, Link, Mismatch
+from edgewise.peers.transport.tls_contexts import TlsContexts
+from edgewise.peers.transport.tls_stream import TlsStream
 
 log = logging.getLogger("edgewise.peers")
 
-SERVICE, METHOD = "edgewise.Peer", "Talk"
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0  # seconds between two dials
+CONNECT_TIMEOUT = 5.0  # seconds for each address that a name leads to
 HANDSHAKE_TIMEOUT = 10.0  # seconds; who connects and says nothing keeps a descriptor so long
-KEEPALIVE = [
-    ("grpc.keepalive_time_ms", 5000),
-    ("grpc.keepalive_timeout_ms", 3000),
-    ("grpc.keepalive_permit_without_calls", 1),
-    ("grpc.http2.max_pings_without_data", 0),
-    ("grpc.http2.min_ping_interval_without_data_ms", 4000),
-]
+MOST_UNKNOWN = 128  # connections that have not said who they are; a further one ends the oldest
+WILDCARDS = ("0.0.0.0", "::")
 
 
 class Connections:
@@ -38,50 +35,31 @@ class Connections:
         self, config: PeerConfig, links: dict[int, Link], max_frame_bytes: int, peer: Greeter
     ) -> None:
         self.config, self.links, self.peer = config, links, peer
-        self.options: list[tuple[str, Any]] = [
-            *KEEPALIVE,
-            ("grpc.so_reuseport", 0),
-            ("grpc.server_handshake_timeout_ms", int(1000 * HANDSHAKE_TIMEOUT)),
-            ("grpc.max_concurrent_streams", 8),  # one is enough, but an old one may be ending
-            ("grpc.min_reconnect_backoff_ms", 3000),
-            ("grpc.max_receive_message_length", max_frame_bytes),
-            ("grpc.max_send_message_length", -1),
-            ("grpc.initial_reconnect_backoff_ms", int(1000 * FIRST_PAUSE)),
-            ("grpc.max_reconnect_backoff_ms", int(1000 * LONGEST_PAUSE)),
-        ]
-        self.refused = 0
-        self.served: tuple[bytes, ...] = ()  # credentials that callers are shown
+        self.max_frame_bytes = max_frame_bytes
+        self.refused = self.failed_handshakes = 0
         self.dials: dict[int, asyncio.Task[None]] = {}
+        self.calls: set[asyncio.Task[None]] = set()
+        self.unknown: dict[TlsStream, None] = {}  # in the order in which they came
+        self.lookups = ThreadPoolExecutor(2)  # apart: names may take long, and steps must not wait
         self.failure: Mismatch | None = None
 
     async def open(self) -> None:
-        self.server = grpc.aio.server(options=self.options)
-        talk = grpc.stream_stream_rpc_method_handler(self.accept)
-        self.server.add_generic_rpc_handlers(
-            (grpc.method_handlers_generic_handler(SERVICE, {METHOD: talk}),)
-        )
-        credentials = grpc.dynamic_ssl_server_credentials(
-            self.certificates(), self.certificates, require_client_authentication=True
-        )
+        self.contexts = TlsContexts(lambda: self.config)
+        await self.contexts.now()
         try:
-            self.port = self.server.add_secure_port(self.config.listen, credentials)
-        except RuntimeError:
+            self.server = await serve(
+                self.config.listen, lambda: TlsStream(self.max_frame_bytes, False, self.called)
+            )
+        except OSError:
             raise InputError(
                 f"peer {self.config.id} cannot listen at {self.config.listen}: it runs already, or "
                 f"something else is there; end that, or change listen in {self.config.path}"
             ) from None
-        await self.server.start()
+        self.port: int = self.server.sockets[0].getsockname()[1]
         for neighbour in self.config.neighbours:
             self.connect(neighbour)
 
-    def certificates(self) -> Any:
-        """Asked for at every connection, so that they may be renewed meanwhile; None if they are as
-        before. gRPC does not lock what it replaces: with two connections at once it crashes."""
-        found = self.config.credentials()
-        if found == self.served:
-            return None
-        self.served = authority, key, certificate = found
-        return grpc.ssl_server_certificate_configuration([(key, certificate)], authority)
+    # --- to call ---------------------------------------------------------------------------------
 
     def connect(self, neighbour: Neighbour) -> None:
         if neighbour.dial:
@@ -94,48 +72,117 @@ class Connections:
 
     async def dial(self, neighbour: Neighbour) -> None:
         link, pause = self.links[neighbour.id], FIRST_PAUSE
-        name = name_of(self.config.mesh, neighbour.id)
         while True:
             streams = link.streams
             try:
-                authority, key, certificate = await asyncio.to_thread(self.config.credentials)
-                credentials = grpc.ssl_channel_credentials(authority, key, certificate)
-                options = [*self.options, ("grpc.ssl_target_name_override", name)]
-                async with grpc.aio.secure_channel(
-                    neighbour.address, credentials, options=options
-                ) as channel:
-                    call = channel.stream_stream(f"/{SERVICE}/{METHOD}")()
-                    await self.run_stream(link, ByteStream(call.read, call.write, grpc.aio.EOF))
-            except grpc.aio.AioRpcError as refused:
-                if refused.code() == grpc.StatusCode.PERMISSION_DENIED:
-                    log.warning(
-                        "peer %d does not take it for a neighbour: is it in that one's TOML?",
-                        link.other,
-                        extra={"neighbour": link.other},
-                    )
+                stream = await self.reach(neighbour)
+                await self.run_stream(link, stream)
             except Exception as away:  # whatever it is, the edge must come back
-                log.debug("peer %d cannot be reached: %r", link.other, away)
+                if link.streams == streams:
+                    say_unreachable(link, neighbour.address, away)
             pause = FIRST_PAUSE if link.streams > streams else min(2 * pause, LONGEST_PAUSE)
             await asyncio.sleep(pause)
 
-    async def accept(self, _: Any, context: Any) -> None:
-        """A stream that somebody opened. Nothing of what goes wrong here is told to them."""
-        names = context.auth_context().get("x509_subject_alternative_name", [])
-        caller = id_of([n.decode(errors="replace") for n in names], self.config.mesh)
+    async def reach(self, neighbour: Neighbour) -> TlsStream:
+        """A stream to the neighbour itself, and to nobody else at its address."""
+        contexts = await self.contexts.now()
+        contexts.require_unexpired()
+        name = name_of(self.config.mesh, neighbour.id)
+        stream = await self.connected(neighbour.address)
+        try:
+            await shake_hands(stream.handshake(contexts.caller, name))
+        except (EOFError, ssl.SSLEOFError, ConnectionResetError, BrokenPipeError):
+            await stream.close()
+            raise ConnectionFailure(
+                "it hung up in the TLS handshake: another service, or a proxy with nobody behind it"
+            ) from None
+        except BaseException:
+            await stream.close()
+            raise
+        names = stream.names()
+        if id_of(names, self.config.mesh) != neighbour.id:
+            await stream.close()
+            raise ConnectionFailure(
+                f"{' '.join(names) or 'somebody without a name'} is there: give the address of "
+                f"{name}"
+            )
+        return stream
+
+    async def connected(self, address: str) -> TlsStream:
+        """A connection to the first of the addresses that a name leads to, of those that answer."""
+        loop, host, port = (
+            asyncio.get_running_loop(),
+            host_of(address).strip("[]"),
+            port_of(address),
+        )
+        look_up = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+        failures: list[OSError] = []
+        for family, kind, protocol, _, where in await loop.run_in_executor(self.lookups, look_up):
+            end = socket.socket(family, kind, protocol)
+            end.setblocking(False)
+            try:
+                async with asyncio.timeout(CONNECT_TIMEOUT):
+                    await loop.sock_connect(end, where)
+                _, stream = await loop.create_connection(
+                    lambda: TlsStream(self.max_frame_bytes, True), sock=end
+                )
+                return stream
+            except OSError as away:
+                end.close()
+                failures.append(away)
+            except BaseException:
+                end.close()
+                raise
+        reasons = dict.fromkeys(map(reason_of, failures))
+        raise failures[0] if len(reasons) == 1 else ConnectionFailure("; ".join(reasons))
+
+    # --- to be called ----------------------------------------------------------------------------
+
+    def called(self, stream: TlsStream) -> None:
+        """Somebody has connected, who may be anybody."""
+        while len(self.unknown) >= MOST_UNKNOWN:
+            oldest = next(iter(self.unknown))
+            del self.unknown[oldest]
+            oldest.drop(ConnectionFailure("too many connections that say nothing"))
+        self.unknown[stream] = None
+        call = asyncio.ensure_future(self.accept(stream))
+        self.calls.add(call)
+        call.add_done_callback(self.calls.discard)
+
+    async def accept(self, stream: TlsStream) -> None:
+        """A stream that somebody opened. What goes wrong here is told to them by TLS at most."""
+        try:
+            link = await self.identify(stream)
+            if link is None:
+                await stream.close()
+                return
+        finally:
+            self.unknown.pop(stream, None)
+        try:
+            await self.run_stream(link, stream)
+        except Exception as error:
+            log.debug("peer %d: %r", link.other, error)
+
+    async def identify(self, stream: TlsStream) -> Link | None:
+        """The edge that it is for, or None where it is for nobody here."""
+        try:
+            contexts = await self.contexts.now()
+            await shake_hands(stream.handshake(contexts.called))
+            names = stream.names()
+        except Exception as failed:
+            self.failed_handshakes += 1
+            log.warning("a TLS handshake with %s failed: " + text_of(failed), stream.address)
+            return None
+        caller = id_of(names, self.config.mesh)
         dialled = [n.id for n in self.config.neighbours if n.dial]
         link = self.links.get(-1 if caller is None else caller)
         if link is None or caller in dialled:
             self.refused += 1
-            log.warning("refused: %s at %s", names, context.peer(), extra={"neighbour": caller})
-            await context.abort(grpc.StatusCode.PERMISSION_DENIED, "")
-            return
-        try:
-            await self.run_stream(link, ByteStream(context.read, context.write, grpc.aio.EOF))
-        except Exception as error:
-            log.debug("peer %d: %r", link.other, error)
-        await context.abort(grpc.StatusCode.ABORTED, "")
+            log.warning("refused: %s at %s", names, stream.address, extra={"neighbour": caller})
+            return None
+        return link
 
-    async def run_stream(self, link: Link, stream: ByteStream) -> None:
+    async def run_stream(self, link: Link, stream: TlsStream) -> None:
         try:
             await link.run(stream, self.peer)
         except ProtocolError as what:
@@ -144,9 +191,39 @@ class Connections:
         except Mismatch as what:
             self.failure = what
             link.wakeup.set()
+        finally:
+            await stream.close()
 
     async def close(self) -> None:
-        for task in self.dials.values():
+        self.server.close()
+        tasks = [*self.dials.values(), *self.calls]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self.dials.values(), return_exceptions=True)
-        await self.server.stop(0.2)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self.lookups.shutdown(wait=False, cancel_futures=True)
+
+
+async def serve(listen: str, make: Callable[[], TlsStream]) -> asyncio.Server:
+    """At an address; at all of them in both families where that is a wildcard."""
+    loop, host, port = asyncio.get_running_loop(), host_of(listen).strip("[]"), port_of(listen)
+    if host in WILDCARDS and socket.has_dualstack_ipv6():
+        both = socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True)
+        return await loop.create_server(make, sock=both)
+    return await loop.create_server(make, host, port)
+
+
+async def shake_hands(handshake: Coroutine[Any, Any, None]) -> None:
+    try:
+        async with asyncio.timeout(HANDSHAKE_TIMEOUT):
+            await handshake
+    except TimeoutError:
+        raise ConnectionFailure(
+            f"no TLS handshake within {HANDSHAKE_TIMEOUT:.0f} s: it is stopped, or no peer"
+        ) from None
+
+
+def say_unreachable(link: Link, address: str, away: BaseException) -> None:
+    """A line for each reason. One that has finished need not be there."""
+    level = logging.DEBUG if link.gone else logging.WARNING
+    what = "peer %d at %s cannot be reached: " + text_of(away)
+    log.log(level, what, link.other, address, extra={"neighbour": link.other})

@@ -13,6 +13,7 @@ class NodeFacts(NamedTuple):
     sample_smoothness: float
     mean_smoothness: float
     intercept_smoothness: float = 0.0  # none where there is no intercept
+    reach: float = 1.0  # of this end's matrix on the edge, where that carries a coupling
 
 
 class EdgeFacts(NamedTuple):
@@ -28,7 +29,7 @@ def facts_in(values: Any) -> NodeFacts:
     """Raises ValueError unless they can be used."""
     degree, samples, *smooth = values
     facts = NodeFacts(int(degree), int(samples), *map(float, smooth))
-    usual = all(USUAL[0] < number < USUAL[1] for number in facts[:-1])
+    usual = all(USUAL[0] < number < USUAL[1] for number in (*facts[:4], facts.reach))
     if not (usual and 0 <= facts.intercept_smoothness < USUAL[1]):
         raise ValueError("no usual numbers")
     return facts

@@ -11,9 +11,9 @@ import numpy as np
 
 from edgewise.backend.quantiser import UNIT_BYTES, packed_bytes
 
-HEADER = struct.Struct("<2sBBBBHQQQIIIQ")
-MAGIC, VERSION = b"EW", 3
-GREETING, VECTORS, FAREWELL, DELTA = 1, 2, 3, 4
+HEADER = struct.Struct("<2sBBBBHQQQIIIII")
+MAGIC, VERSION = b"EW", 4
+GREETING, VECTORS, FAREWELL, DELTA, HEARTBEAT = 1, 2, 3, 4, 5
 PRECISIONS: dict[str, tuple[int, np.dtype[Any]]] = {
     "float32": (1, np.dtype("<f4")),
     "float64": (2, np.dtype("<f8")),
@@ -23,6 +23,7 @@ FLAGS = tuple(np.array(flag, NEWS).tobytes() for flag in (0, 1))
 EXPONENT = np.dtype(f"<i{UNIT_BYTES}")  # of the unit of a delta's numbers
 MAX_TEXT = 1 << 16  # bytes of a greeting
 NEVER = (1 << 64) - 1
+NO_LOSS = (1 << 16) - 1
 LARGEST_NUMBER = {4: 1e30, 8: 1e100}  # by its bytes
 
 
@@ -40,6 +41,7 @@ class Frame(NamedTuple):
     receiver: int = 0
     payload: Any = b""  # bytes, or (k, n) numbers
     news: Any = ()  # with vectors: numbers of a head, and of the body where its flag is 1
+    lost_hops: int = NO_LOSS  # how far the nearest peer is that lost a neighbour
 
 
 class MessageFormat(NamedTuple):
@@ -84,43 +86,54 @@ def encode(frame: Frame, wire: str = "float64", delta: MessageFormat | None = No
     news = np.ascontiguousarray(frame.news, NEWS).data
     progress = (frame.round, frame.saved, frame.stop, frame.converged_hops)
     ends = (frame.sender, frame.receiver)
-    return b"".join(
-        (HEADER.pack(MAGIC, VERSION, frame.kind, code, k, 0, *progress, *ends, count), body, news)
-    )
+    sizes = count, memoryview(body).nbytes + news.nbytes
+    rest = (frame.lost_hops, *progress, *ends, *sizes)
+    return b"".join((HEADER.pack(MAGIC, VERSION, frame.kind, code, k, *rest), body, news))
 
 
-def decode(data: bytes, sender: int, receiver: int, format: MessageFormat) -> Frame:
+def frame_bytes(header: bytes | bytearray, max_frame_bytes: int) -> int:
+    """Of the whole frame, before there is more of it than its header, or room for it."""
+    magic, version, *_, length = HEADER.unpack(header)
+    if magic != MAGIC or version != VERSION:
+        raise ProtocolError("no frame of this protocol")
+    if length > max_frame_bytes - HEADER.size:
+        raise ProtocolError(f"a frame of {length} bytes, {max_frame_bytes} are the most")
+    return HEADER.size + int(length)
+
+
+def decode(data: bytes | bytearray, sender: int, receiver: int, format: MessageFormat) -> Frame:
     """The frame, if it is one from this sender to this receiver, of the sizes and in the precision
     that were agreed on. A delta is left packed."""
     if len(data) < HEADER.size:
         raise ProtocolError(f"{len(data)} bytes are no frame")
-    magic, version, kind, code, k, zero, round, saved, stop, hops, who, whom, count = (
+    magic, version, kind, code, k, lost, round, saved, stop, hops, who, whom, count, length = (
         HEADER.unpack_from(data)
     )
-    if magic != MAGIC or version != VERSION or not GREETING <= kind <= DELTA or zero:
+    if magic != MAGIC or version != VERSION or not GREETING <= kind <= HEARTBEAT:
         raise ProtocolError("no frame of this protocol")
     if (who, whom) != (sender, receiver):
         raise ProtocolError(f"from {who} to {whom}, not from {sender} to {receiver}")
     body = memoryview(data)[HEADER.size :]
     header = (kind, round, saved, stop, hops, who, whom)
-    if kind in (GREETING, FAREWELL):
-        if code or k or count != len(body) or count > MAX_TEXT:
+    if kind in (GREETING, FAREWELL, HEARTBEAT):
+        most = 0 if kind == HEARTBEAT else MAX_TEXT
+        if code or k or not count == length == len(body) or count > most:
             raise ProtocolError("a text of a wrong length")
-        return Frame(*header, bytes(body))
+        return Frame(*header, bytes(body), (), lost)
     agreed, dtype = PRECISIONS[format.wire]
     expected = agreed if kind == VECTORS else format.bits
     if (code, k, count) != (expected, *format.shape):
         raise ProtocolError(f"{k} vectors of {count} numbers in precision {code}")
     size = format.whole_bytes if kind == VECTORS else format.delta_bytes
-    if len(body) != size + told_bytes(body[size:], format):
+    if not length == len(body) == size + told_bytes(body[size:], format):
         raise ProtocolError(f"{len(body)} bytes for {k} x {count} numbers")
     news = np.frombuffer(body[size:], NEWS) if format.head else ()
     require_finite(np.asarray(news, NEWS))
     if kind == DELTA:
-        return Frame(*header, bytes(body[:size]), news)
+        return Frame(*header, bytes(body[:size]), news, lost)
     numbers = np.frombuffer(body[:size], dtype).reshape(k, count)
     require_finite(numbers)
-    return Frame(*header, numbers, news)
+    return Frame(*header, numbers, news, lost)
 
 
 def told_bytes(news: memoryview, format: MessageFormat) -> int:

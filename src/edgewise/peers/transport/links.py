@@ -4,19 +4,22 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Coroutine
+from typing import Any, Protocol
 
 import numpy as np
 
 from edgewise.peers.transport.delta_encoding import DeltaCodec, decode_delta
 from edgewise.peers.transport.edge_facts import EdgeFacts, NodeFacts
+from edgewise.peers.transport.failure_reasons import text_of
 from edgewise.peers.transport.frames import (
     DELTA,
     FAREWELL,
     GREETING,
+    HEARTBEAT,
     NEVER,
     NEWS,
+    NO_LOSS,
     PRECISIONS,
     VECTORS,
     Frame,
@@ -26,25 +29,18 @@ from edgewise.peers.transport.frames import (
     encode,
     vectors_in,
 )
+from edgewise.peers.transport.greeting import first_frame, greeting_in
+from edgewise.peers.transport.heartbeat import Stream, keep_alive
 from edgewise.peers.transport.news import merged, told
 from edgewise.peers.transport.wakeup import Wakeup
 
 log = logging.getLogger("edgewise.peers")
 
-GREETING_TIMEOUT = 20.0  # seconds in which a new stream must bring a greeting
 MAX_SKIPPED = 1_000_000  # rounds; nobody loses so many messages in a row
 
 
 class Mismatch(Exception):
     """A neighbour is set up differently."""
-
-
-class ByteStream(NamedTuple):
-    """Whoever of the two dialled."""
-
-    read: Callable[[], Awaitable[Any]]
-    write: Callable[[bytes], Awaitable[Any]]
-    eof: Any
 
 
 class Greeter(Protocol):
@@ -89,6 +85,10 @@ class Link:
         self.news = np.zeros(format.head + format.body, NEWS)  # as last taken; zeros: never
         self.awaited_round = 0  # that strict waits for
         self.converged_hops, self.stop, self.saved, self.gone = 0, NEVER, 0, False
+        self.lost_hops: int | None = None  # as it last said, of the nearest peer that lost one
+        self.missed_since = -np.inf  # when it fell silent, if that has been said
+        self.heard_at = 0  # this peer's round when it last took a new message
+        self.farewell_heard = False  # over this stream: nothing more comes
         # who it is
         self.facts_sent: NodeFacts | None = None  # what this peer last said of itself
         self.pair: EdgeFacts | None = None  # once they have met
@@ -118,7 +118,7 @@ class Link:
         self.farewell = frame
         self.work.set()
 
-    async def send_messages(self, stream: ByteStream) -> None:
+    async def send_messages(self, stream: Stream) -> None:
         codec = None if self.format.bits is None else DeltaCodec(self.format)
         self.body_due = True
         while True:
@@ -134,7 +134,7 @@ class Link:
                 self.work.clear()
                 await self.work.wait()
 
-    async def send(self, stream: ByteStream, data: bytes) -> None:
+    async def send(self, stream: Stream, data: bytes) -> None:
         await stream.write(data)  # waits while the neighbour is slow to read
         self.bytes_sent += len(data)
 
@@ -158,15 +158,17 @@ class Link:
 
     # --- to receive ------------------------------------------------------------------------------
 
-    async def receive_messages(self, stream: ByteStream) -> None:
+    async def receive_messages(self, stream: Stream) -> None:
         codec = None if self.format.bits is None else DeltaCodec(self.format)
         while True:
             data = await stream.read()
-            if data is stream.eof:
+            if data is None:
                 return
             frame = decode(data, self.other, self.me, self.format)
-            self.bytes_heard += len(data)
             self.last_heard = time.monotonic()
+            if frame.kind == HEARTBEAT:
+                continue
+            self.bytes_heard += len(data)
             if frame.kind == GREETING:
                 raise ProtocolError("a second greeting")
             if codec is not None:
@@ -178,7 +180,7 @@ class Link:
         self.require_plausible(frame)
         self.stop = min(self.stop, frame.stop)
         if frame.kind == FAREWELL:
-            self.gone = True
+            self.gone = self.farewell_heard = True
         if frame.saved > self.saved:
             self.saved = frame.saved
             self.sent = {r: f for r, f in self.sent.items() if r >= frame.saved}
@@ -218,7 +220,9 @@ class Link:
         elif self.inbox:
             frame = self.inbox[0]
             self.stale_rounds = 0 if self.has_new else self.stale_rounds + 1
-            self.converged_hops = frame.converged_hops if self.has_new else self.converged_hops
+            if self.has_new:
+                self.converged_hops, self.heard_at = frame.converged_hops, round
+                self.lost_hops = None if frame.lost_hops == NO_LOSS else frame.lost_hops
             self.has_new = False
         else:
             return None
@@ -228,20 +232,33 @@ class Link:
 
     # --- a stream --------------------------------------------------------------------------------
 
-    async def run(self, stream: ByteStream, peer: Greeter) -> None:
+    async def run(self, stream: Stream, peer: Greeter) -> None:
         """Until the stream ends; a newer one to the same neighbour ends this one."""
         self.close()
         closing = self.closing = asyncio.Event()
+        why: str | None = None
         try:
             await self.exchange_greetings(stream, peer, closing)
-            await self.until(closing, self.receive_messages(stream), self.send_messages(stream))
+            alive = keep_alive(stream, self.me, self.other)
+            work = self.receive_messages(stream), self.send_messages(stream), alive
+            await self.until(closing, *work)
+            why = None if closing.is_set() else "it hung up"  # or else this side did
+        except (OSError, EOFError) as lost:
+            why = text_of(lost)
+            raise
         finally:
             if self.closing is closing:
                 self.closing = None
                 if self.connected:
-                    log.info("peer %d is away", self.other, extra={"neighbour": self.other})
+                    self.say_away(why)
                 self.connected = self.responsive = False
             self.wakeup.set()
+
+    def say_away(self, why: str | None) -> None:
+        what = "has finished, and hung up" if self.gone else f"is away: {why}"
+        if self.gone or why is not None:
+            level = logging.INFO if self.gone else logging.WARNING
+            log.log(level, "peer %d " + what, self.other, extra={"neighbour": self.other})
 
     def close(self) -> None:
         if self.closing is not None:
@@ -259,39 +276,32 @@ class Link:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def exchange_greetings(
-        self, stream: ByteStream, peer: Greeter, closing: asyncio.Event
+        self, stream: Stream, peer: Greeter, closing: asyncio.Event
     ) -> None:
+        """Who has dialled speaks second: it then reads why it is refused, which its own words might
+        make the system throw away."""
         text = json.dumps(peer.greet(self)).encode()
-        own = Frame(GREETING, sender=self.me, receiver=self.other, payload=text)
-        await self.send(stream, encode(own))
-        data = await asyncio.wait_for(stream.read(), GREETING_TIMEOUT)
-        if data is stream.eof:
-            raise ConnectionError("it hung up")
+        own = encode(Frame(GREETING, sender=self.me, receiver=self.other, payload=text))
+        if not stream.dialled:
+            await self.send(stream, own)
+        data = await first_frame(stream)
+        if self.closing is closing and stream.dialled:
+            await self.send(stream, own)
         if self.closing is not closing:
             raise ConnectionError("there is a newer stream")
         self.bytes_heard += len(data)
-        first = decode(data, self.other, self.me, self.format)
-        if first.kind != GREETING:
-            raise ProtocolError("no greeting")
-        try:
-            greeting = json.loads(first.payload)
-            resume_at, incarnation = int(greeting["resume_at"]), str(greeting["incarnation"])
-        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as wrong:
-            raise ProtocolError("a greeting that cannot be read") from wrong
-        if resume_at < 0:
-            raise ProtocolError(f"a greeting that asks for round {resume_at}")
-        peer.meet(self, greeting)
+        said, resume_at, incarnation = greeting_in(decode(data, self.other, self.me, self.format))
+        peer.meet(self, said)
         if self.incarnation != incarnation:
             self.newest_round = -1  # it has begun anew, and its rounds with it
-        self.incarnation, self.other_round = incarnation, resume_at
-        self.next_round, self.unsent = resume_at, True  # what was under way may be lost
-        self.farewell_sent = self.responsive = self.dropped = False
+        self.incarnation, self.other_round, self.next_round = incarnation, resume_at, resume_at
+        self.unsent = True  # what was under way may be lost
+        self.farewell_sent = self.responsive = self.dropped = self.farewell_heard = False
         self.streams += 1
         self.connected, self.last_heard = True, time.monotonic()
         self.wakeup.set()
         log.info("peer %d is connected", self.other, extra={"neighbour": self.other})
 
     def count_error(self, what: object) -> None:
-        """Count a frame or greeting that broke the protocol, and log it."""
         self.protocol_errors += 1
         log.warning("peer %d cut off: %s", self.other, what, extra={"neighbour": self.other})

@@ -20,6 +20,7 @@ X_AXES = ("oracle_calls", "rounds", "bytes_sent", "seconds")
 Y_AXES = ("bregman", "objective_gap", "residual", "consensus")
 POINTS = 400  # of a curve; more than a screen shows
 DIGITS = 6
+LEVELS = (1e-3, 1e-6, 1e-9)  # of what is drawn, that the table has the seconds to
 MOST_NODES = 500  # that are worth drawing
 
 
@@ -108,6 +109,7 @@ def page_data(
         "labels": {name: LABELS[name] for name in (*X_AXES, *measured)},
         "xs": X_AXES,
         "ys": measured,
+        "levels": LEVELS,
         "x": x,
         "y": y if y in measured else measured[0],
         "methods": list(dict.fromkeys(run.method for run in runs)),
@@ -133,7 +135,14 @@ def run_data(run: PageRun, measured: Sequence[str]) -> dict[str, Any]:
             name: [number(v, DIGITS) for v in columns[name][rows]] for name in (*X_AXES, *measured)
         },
         "last": {name: number(c[-1], 15) if len(c) else None for name, c in last.items()},
+        "times": {n: [number(seconds_to(trace, n, a), DIGITS) for a in LEVELS] for n in measured},
     }
+
+
+def seconds_to(trace: DrawableTrace, name: str, level: float) -> float:
+    """Until the column was at the level for the first time; NaN where it never was."""
+    there = np.flatnonzero(heights(trace, name) <= level)
+    return float(trace["seconds"][there[0]]) if len(there) else float("nan")
 
 
 def heights(trace: DrawableTrace, name: str) -> np.ndarray:

@@ -108,13 +108,18 @@ function fillRuns() {
   const several = data.settings.length > 1, told = data.runs.some((run) => run.parameters);
   const texts = [...(several ? ["setting"] : []), "method", ...(told ? ["parameters"] : [])];
   const numbers = [...data.xs, y];
+  // Levels that some run came to: how many seconds of compute it took.
+  const levels = data.levels.map((_, k) => k).filter((k) => data.runs.some((run) => run.times[y][k] !== null));
   const head = add(add(table, "thead"), "tr"), body = add(table, "tbody");
   texts.forEach((name) => add(head, "th", name, { scope: "col" }));
   numbers.forEach((name) => add(head, "th", data.labels[name], { scope: "col", className: "number" }));
+  levels.forEach((k) => add(head, "th", `seconds to ${readable(y, data.levels[k]).replace(/\.?0+e/, "e")}`,
+    { scope: "col", className: "number" }));
   data.runs.forEach((run) => {
     const row = add(body, "tr");
     texts.forEach((name) => add(row, "td", run[name], { className: "text" }));
     numbers.forEach((name) => add(row, "td", readable(name, run.last[name]), { className: "number" }));
+    levels.forEach((k) => add(row, "td", readable("seconds", run.times[y][k]), { className: "number" }));
   });
 }
 

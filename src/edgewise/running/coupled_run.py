@@ -1,0 +1,205 @@
+"""A run where neighbours are coupled: the same loop and engines, other figures."""
+
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from edgewise.errors import DivergenceWarning
+from edgewise.graph.graph import Graph
+from edgewise.methods.contract import EdgeReport, Method
+from edgewise.plotting.displays import result_html, shown
+from edgewise.problem.block import Block
+from edgewise.problem.coupled import CoupledProblem
+from edgewise.problem.feasibility import conflict
+from edgewise.running.run import CONVERGED, Run
+from edgewise.running.starting_point import coupled_duals, coupled_models
+from edgewise.running.trace import COLUMNS, Trace
+
+RUNAWAY = 1e12  # times what a run begins with, and at least one: no run comes back from there
+NAMED = 6  # edges in a message
+
+
+@dataclass(frozen=True)
+class CoupledResult:
+    """What a run with couplings came to. Over MPI rank 0 has all models, the others their own."""
+
+    X: list[np.ndarray] = field(repr=False)  # (n_i,) each node's model
+    multipliers: dict[tuple[int, int], np.ndarray] = field(repr=False)  # (m,) of an edge's rows:
+    # at the optimum grad f_i + sub h_i + sum_j A_ij' multiplier_ij = 0 at every node
+    objective: float  # prices between neighbours included
+    violation: float  # how far couplings are from being met
+    converged: bool
+    message: str
+    trace: Trace = field(repr=False)
+    method: Method = field(repr=False)
+    apart: np.ndarray = field(repr=False)  # (T, V) a node's share of the violation, by row
+    graph: Graph = field(repr=False)
+    method_note: str = ""  # which method "auto" came to, and why; nothing where one was named
+
+    @shown
+    def _repr_html_(self) -> str:
+        return result_html(self, "CoupledResult", "from its couplings being met")
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """The nodes on their graph, an edge the wider the larger its multipliers, and how the run
+        went; saved where `path` says."""
+        from edgewise.plotting.runs import plot_coupled
+
+        return plot_coupled(self, path)
+
+
+class CoupledRun(Run):
+    """Measures couplings instead of agreement. `apart` is how far each node's are from being met,
+    half of every edge's."""
+
+    problem: CoupledProblem
+    edges: EdgeReport  # as of the last row
+
+    target: Any = None  # a CoupledReference
+
+    def set_target(self, star: Any) -> None:
+        self.target = star
+
+    def starting_models(self, X0: Any) -> np.ndarray:
+        if X0 is None:
+            return self.executor.origin()
+        own: np.ndarray = self.communicator.own(coupled_models(X0, self.problem, self.dtype))
+        return own
+
+    def starting_duals(self, duals: Any) -> np.ndarray | None:
+        """(2E, m) of all directed edges."""
+        self.first_duals = None if duals is None else coupled_duals(duals, self.problem)
+        return self.first_duals
+
+    def beside_the_data(self) -> list[np.ndarray]:
+        leaves = [np.asarray(a) for a in jax.tree.leaves(self.problem.ends)]
+        return leaves if self.first_duals is None else [*leaves, self.first_duals]
+
+    def measured(self) -> tuple[dict[str, Any], np.ndarray]:
+        own = self.communicator.own
+        X = jnp.asarray(self.view()[0], jnp.float64)
+        self.edges = self.executor.edge_report(self.carry)
+        t = jnp.asarray(1 / own(self.executor.knowledge.curvatures.sample))[:, None]
+        here = jnp.asarray(own(self.present()))
+        sums = self.communicator.total(
+            node_sums(self.evaluator.block, X, self.edges.nodes, here, t)
+        )
+        total = {k: float(v) for k, v in sums.items()}
+        objective = total["objective"] + total["price"]
+        known = self.target is not None and bool(self.present().all())
+        columns = {
+            "residual": relative_residual(total),
+            "objective": objective,
+            "objective_gap": objective - self.target.objective if known else np.nan,
+            "violation": np.sqrt(total["violation"]),
+            "bregman": np.nan,
+            "consensus": np.nan,
+        }
+        return columns, np.sqrt(np.asarray(self.edges.nodes["violation"]))
+
+    def diverged(self) -> bool:
+        first = self.rows[0][COLUMNS.index("violation")]
+        far = self.last("violation") > RUNAWAY * max(first, 1)
+        return bool(far or not np.isfinite(self.last("residual")))
+
+    def every_edge(self, a: Any) -> np.ndarray:
+        """(2E, ...) from numbers of the directed edges here."""
+        own = np.asarray(a, np.float64)
+        if not self.communicator.distributed:
+            return own
+        every = np.zeros((len(self.graph.directed.owner), *own.shape[1:]))
+        every[self.executor.edges] = own
+        return np.asarray(self.communicator.total({"edges": every})["edges"])
+
+    def result(self, reason: str, tol: float | None) -> CoupledResult:
+        goal = CONVERGED if tol is None else tol
+        done = self.last("residual") <= goal
+        X = np.asarray(self.view()[0], np.float64)
+        X = self.communicator.gather_at_root(X)
+        sizes = self.problem.sizes
+        if len(X) < len(sizes):
+            sizes = self.communicator.own(sizes)
+        models = [x[:size] for x, size in zip(X, sizes, strict=True)]
+        multipliers = self.problem.multipliers(self.every_edge(self.edges.duals))
+        how = self.said(reason, goal, self.every_edge(self.edges.missed))
+        if reason == "diverged" and self.is_root:
+            warnings.warn(how, DivergenceWarning, stacklevel=4)
+        return CoupledResult(
+            X=models,
+            multipliers=multipliers,
+            objective=self.last("objective"),
+            violation=self.last("violation"),
+            converged=bool(done),
+            message=how,
+            trace=self.trace(),
+            method=self.method,
+            apart=np.array(self.apart),
+            graph=self.graph,
+            method_note=self.method_note,
+        )
+
+    def said(self, reason: str, goal: float, missed: np.ndarray) -> str:
+        residual, violation = self.last("residual"), self.last("violation")
+        how = f"after {self.round} rounds, residual {residual:.2e}, violation {violation:.2e}"
+        if residual <= goal:
+            return f"reached tol {how}"
+        against = [] if violation <= np.sqrt(goal) else conflict(self.problem)
+        if against:
+            named = ", ".join(str(edge) for edge in against[:NAMED])
+            more = f" and {len(against) - NAMED} more" if len(against) > NAMED else ""
+            return (
+                f"no answer {how}: no point satisfies the couplings at {named}{more} together with "
+                "the nodes' bounds, as a linear programme shows: loosen one of them"
+            )
+        if reason == "diverged":
+            return f"diverged {how}: leave rho out, or give a shorter eta"
+        ended = {
+            "budget": "oracle budget spent",
+            "interrupted": "interrupted",
+            "callback": "stopped by the callback",
+        }.get(reason)
+        if ended is not None:
+            return f"{ended} {how}"
+        if self.method.exactness == "no":
+            return (
+                f"not there {how}: its gradients are sampled and stay noisy, so that it ends near "
+                "the optimum alone; use pdmm, or saga-pd"
+            )
+        if violation > np.sqrt(goal):
+            return (
+                f"not there {how}: the couplings at {self.worst(missed)} are not met; it may be "
+                "that no point satisfies them together with the nodes' constraints, or that more "
+                "rounds are needed"
+            )
+        return f"not there {how}, {goal:.0e} wanted: give more rounds"
+
+    def worst(self, missed: np.ndarray) -> str:
+        d = self.graph.directed
+        far = [k for k in np.argsort(-missed) if missed[k] > 0 and d.owner[k] < d.other[k]]
+        return ", ".join(f"({d.owner[k]}, {d.other[k]})" for k in far[:NAMED])
+
+
+def relative_residual(sums: dict[str, Any]) -> Any:
+    """How far nodes are from where they would stay, and edges from duals and differences that fit
+    together, each beside its size; of nodes' sums."""
+    stay = sums["own"] ** 0.5 / (1 + sums["pull"] ** 0.5)
+    fit = sums["natural"] ** 0.5 / (1 + sums["size"] ** 0.5)
+    return (stay**2 + fit**2) ** 0.5
+
+
+@jax.jit
+def node_sums(p: Block, X: Any, edges: Any, here: Any, t: Any) -> dict[str, Any]:
+    """Over the nodes that are here and take part."""
+    G = p.full(X) + p.ridge(X)
+    moved = p.penalty.prox(X - t * (G + edges["pull"]), t)
+    part = jnp.where(here, 1.0, 0.0)
+    return {k: edges[k].sum() for k in ("violation", "natural", "size", "price")} | {
+        "own": (part[:, None] * ((X - moved) / t) ** 2).sum(),
+        "pull": (part[:, None] * edges["pull"] ** 2).sum(),
+        "objective": jnp.where(here, p.values(X) + p.penalty.value(X), 0).sum(),
+    }

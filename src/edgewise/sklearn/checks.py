@@ -1,0 +1,51 @@
+"""What estimators are given beside X and y, looked at before a fit."""
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from edgewise.errors import DataError, ProblemError
+
+
+def weights_of(sample_weight: Any, samples: int, order: np.ndarray | None) -> np.ndarray:
+    """(N,) in the order of the rows."""
+    if sample_weight is None:
+        return np.ones(samples)
+    try:
+        weight = np.asarray(sample_weight, np.float64)
+    except (TypeError, ValueError) as wrong:
+        raise DataError("sample_weight must be numbers, one per sample") from wrong
+    if weight.shape != (samples,):
+        raise DataError(f"sample_weight has shape {weight.shape}: give {samples}, one per sample")
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        raise DataError("sample_weight must be finite and not negative")
+    if not weight.any():
+        raise DataError("sample_weight is zero for every sample: give some a positive weight")
+    return weight if order is None else weight[order]
+
+
+def require(
+    name: str, value: Any, least: float, most: float = np.inf, beyond: bool = False
+) -> None:
+    """A number from least to most; above least where it says `beyond`."""
+    fits = isinstance(value, Real) and least <= float(value) <= most
+    if not fits or (beyond and value == least):
+        low = f"above {least:g}" if beyond else f"from {least:g}"
+        high = " up" if most == np.inf else f" to {most:g}"
+        raise ProblemError(f"{name}={value!r}: give a number {low}{'' if beyond else high}")
+
+
+def by_group(groups: Any, samples: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The groups' names in order, (N,) rows with those of a group together, and how many each
+    has."""
+    try:
+        given = np.asarray(groups)
+        names, at = np.unique(given, return_inverse=True)
+    except TypeError as wrong:
+        raise DataError("groups must be names of one kind, text or numbers, not both") from wrong
+    if given.shape != (samples,):
+        raise DataError(f"groups has shape {given.shape}: give {samples} names, one per sample")
+    if (names != names).any():
+        raise DataError("groups has a NaN: say of every sample whose it is")
+    return names, np.argsort(at, kind="stable"), np.bincount(at)
