@@ -7,6 +7,7 @@ import tracemalloc
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
@@ -195,6 +196,28 @@ def test_frames_bring_names_and_lines_to_shards_and_to_problems():
     with pytest.raises(DataError, match='node 1 has no column "b", unlike node 0'):
         Shards.from_parts([parts[0], (frame[5:].rename(columns={"b": "B"}), y[5:])])
     assert split(X, y, 3, columns=["p", "q", "r"]).columns == ("p", "q", "r")
+
+
+class Polars:
+    """What a frame of polars has in common with an Arrow table: names, and a way to pandas."""
+
+    def __init__(self, frame):
+        self.frame, self.columns, self.shape = frame, list(frame.columns), frame.shape
+
+    def to_pandas(self):
+        return self.frame
+
+
+def test_other_tables_bring_their_names_too():
+    frame = pd.DataFrame({"a": [1.0, 2, 3, 4], "b": [5.0, 6, 8, 7]})
+    y = np.array([0.0, 1, 1, 2])
+    for table in (pa.table(frame), Polars(frame)):
+        for shards in (ew.split(table, y, 2), Shards.from_parts([(table, y)] * 2)):
+            assert shards.columns == ("a", "b")
+        model = ew.solve(ew.Problem([(table, y)] * 3, "squared"), "ring", tol=1e-9).model
+        turned = table.select(["b", "a"]) if hasattr(table, "select") else Polars(frame[["b", "a"]])
+        np.testing.assert_allclose(model.predict(turned), model.predict(frame), rtol=1e-12)
+        assert ew.data.prepare(table).X.columns.tolist() == ["a"]
 
 
 def test_pandas_own_kinds_are_numbers_too():

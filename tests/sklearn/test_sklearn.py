@@ -1,6 +1,7 @@
 """The estimators behave as scikit-learn asks, and come to what its own come to."""
 
 import warnings
+from dataclasses import replace
 
 import jax
 import numpy as np
@@ -279,6 +280,20 @@ def test_shards_that_nodes_hold():
     assert held.node_coef_.shape == (6, 5)
     assert held.n_features_in_ == 5
     assert set(held.predict(X)) == {"no", "yes"}
+
+
+def test_standardised_shards_give_a_model_in_the_datas_own_units():
+    X, y = small(2)
+    X = pd.DataFrame(X * [1, 10, 100, 1, 0.1] + [5, 0, 300, 0, 1], columns=[*"abcde"])
+    graph = ew.Graph.ring(4)
+    shards, scaling = ew.standardize(ew.split(X, y, nodes=4), graph)
+    held = DecentralizedLogisticRegression(graph=graph).fit(shards)
+    pooled = make_pipeline(StandardScaler(), LogisticRegression(tol=1e-10)).fit(X, y)
+    assert_allclose(held.decision_function(X), pooled.decision_function(X), atol=1e-5)
+    assert_allclose(held.coef_ * scaling.scale, pooled[-1].coef_, atol=1e-6)
+    assert list(held.feature_names_in_) == [*"abcde"]
+    with pytest.raises(DataError, match="length 1"):
+        held.fit(replace(shards, scaling=replace(scaling, unit_rows=True)))
 
 
 def test_nodes_shrink_with_the_samples():

@@ -37,6 +37,20 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "iloc") and hasattr(X, "columns")
 
 
+def as_pandas(X: Any) -> Any:
+    """A table of polars or Arrow as pandas' frame, so that columns keep their names; anything else
+    as it is."""
+    if is_frame(X) or not (hasattr(X, "to_pandas") and hasattr(X, "columns")):
+        return X
+    try:
+        return X.to_pandas()
+    except ImportError as lacking:  # polars goes by way of Arrow
+        raise DataError(
+            f"a {type(X).__module__.partition('.')[0]} table is read by way of Arrow, and "
+            f"{lacking.name} is not installed: pip install 'edgewise[tables]'"
+        ) from lacking
+
+
 def names_of(X: Any) -> tuple[str, ...] | None:
     """The names of a frame's columns; None of what is no frame, or where pandas counted them."""
     if not is_frame(X) or list(X.columns) == list(range(len(X.columns))):

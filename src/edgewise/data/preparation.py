@@ -66,6 +66,7 @@ class Preparation:
         Missing cells are filled as they were at first; with `missing="drop"` rows that have any are
         left out, and the index says which are left. A level that was not there is refused.
         """
+        table = frames.as_pandas(table)
         lacking = [name for name in self.columns if name not in map(str, table.columns)]
         if lacking:
             raise DataError(
@@ -171,6 +172,7 @@ def prepare(
     for name, value, known in (("missing", missing, MISSING), ("encode", encode, ENCODINGS)):
         if value is not None and value not in known:
             raise UnknownName(f"{name}=", value, known)
+    table = frames.as_pandas(table)
     own = [str(name) for name in table.columns]
     table = table.set_axis(own, axis=1)
     done = list(table.attrs.get("notes", ()))

@@ -49,6 +49,7 @@ class Shards:
     preparation: Any = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "X", frames.as_pandas(self.X))
         if frames.is_frame(self.X):
             named = frames.names_of(self.X) if self.columns is None else self.columns
             lines = frames.lines_of(self.X) if self.lines is None else self.lines
@@ -80,7 +81,7 @@ class Shards:
     def from_parts(cls, parts: Iterable[tuple[Any, Any]]) -> Shards:
         """One (X_i, y_i) per node, in the order of the nodes."""
         try:
-            given = [(X, y) for X, y in parts]
+            given = [(frames.as_pandas(X), y) for X, y in parts]
         except (TypeError, ValueError) as wrong:
             raise DataError(
                 "these are no shards: give a list with one (X_i, y_i) pair per node, or deal out "

@@ -44,15 +44,16 @@ def split(
                  most nodes with few classes, large alpha comes close to "iid"
     how="size"   at random, sizes uneven: one sample each, the rest in Dirichlet(alpha) proportions
 
-    X is dense, a pandas frame, or any scipy sparse matrix, which becomes CSR. `columns` names X's
-    columns, and `lines` are the rows' lines in the file that they came from: messages, and models,
-    speak of those. A frame brings its own, lines where its index is called "line". Within a node
-    the samples are in random order. The same arguments give the same split.
+    X is dense, a frame of pandas or polars, an Arrow table, or any scipy sparse matrix, which
+    becomes CSR. `columns` names X's columns, and `lines` are the rows' lines in the file that they
+    came from: messages, and models, speak of those. A frame brings its own, lines where its index
+    is called "line". Within a node the samples are in random order. The same arguments give the
+    same split.
 
     >>> split(np.zeros((10, 2)), np.arange(10), nodes=3).counts.tolist()
     [4, 3, 3]
     """
-    labels = as_labels(y)
+    X, labels = frames.as_pandas(X), as_labels(y)
     named = frames.names_of(X) if columns is None else tuple(columns)
     origin = frames.lines_of(X) if lines is None else np.asarray(lines, np.int64)
     if frames.is_frame(X):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from edgewise.data import frames
 from edgewise.data.preparation import Preparation
 from edgewise.data.scaling import Standardization
 from edgewise.errors import DataError, InputError, ProblemError
@@ -104,7 +105,7 @@ class FittedModel:
     def matrix(self, X: Any, names: Sequence[str] | None = None) -> Any:
         """(N, p) numbers in the model's order, of a table as it was before its preparation, or of
         prepared features; `names` are an array's columns."""
-        made = self.preparation
+        X, made = frames.as_pandas(X), self.preparation
         if made is not None and is_raw(X, made, self.columns):
             whole = replace(made, missing=None) if made.missing == "drop" else made
             X = whole.apply(X)  # which refuses what is missing, where rows were left out

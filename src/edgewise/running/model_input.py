@@ -78,7 +78,7 @@ def missing_cell(column: str, row: str, what: str) -> DataError:
 
 
 def labels_of(X: Any, columns: Sequence[str] | None) -> Sequence[Any] | None:
-    """What a table of pandas or polars calls its columns; None where it has no names. Numbers are
+    """What a table calls its columns; None where it has no names. Numbers are
     none, as pandas makes them up, unless the model knows its columns by them."""
     labels = None if is_sparse(X) else getattr(X, "columns", None)
     if labels is None or len(labels) != X.shape[1]:

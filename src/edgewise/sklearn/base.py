@@ -26,7 +26,7 @@ from edgewise.problem.losses import Huber, Multinomial, Squared
 from edgewise.problem.penalties import L1
 from edgewise.running.result import Result
 from edgewise.running.solve import solve
-from edgewise.sklearn.checks import by_group, require, weights_of
+from edgewise.sklearn.checks import by_group, require, units_of, weights_of
 from edgewise.sklearn.convergence import Stalled, told
 from edgewise.sklearn.feature_scaling import FeatureScaling
 from edgewise.sklearn.solver_problem import (
@@ -70,6 +70,7 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
     random_state: Any
     classes_: np.ndarray
     groups_: np.ndarray
+    feature_names_in_: np.ndarray
 
     def _keep(self, given: dict[str, Any]) -> None:
         """Parameters become attributes of their names, as scikit-learn wants it."""
@@ -125,6 +126,7 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
         fresh = fresh or not hasattr(self, "_scaling")
         self._check_parameters()
         held = X if isinstance(X, Shards) else None
+        self._units = units_of(held, fresh, getattr(self, "_units", None))
         if held is not None:
             X, y = self._opened(held, y, groups, fresh)
         else:
@@ -188,6 +190,8 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
             self.n_features_in_ = held.features
             if hasattr(self, "feature_names_in_"):
                 del self.feature_names_in_
+            if held.columns is not None:
+                self.feature_names_in_ = np.array(held.columns, object)
         elif held.features != self.n_features_in_:
             raise DataError(
                 f"the shards have {held.features} features, {type(self).__name__} was fitted with "
@@ -244,6 +248,8 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
         if W.shape[-1] != self.n_features_in_:
             return W[:, 0], bias[:, 0]  # a custom loss with a model of its own
         W, bias = self._scaling.plain(W, bias)
+        if self._units is not None:
+            W, bias = self._units.unscaled(W, bias)
         bias = bias if free else np.zeros_like(bias)
         if isinstance(problem.loss, Multinomial):  # the same to all classes changes nothing
             bias = bias - bias.mean(-1, keepdims=True)

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from edgewise.data.scaling import Standardization
+from edgewise.data.shards import Shards
 from edgewise.errors import DataError, ProblemError
 
 
@@ -49,3 +51,26 @@ def by_group(groups: Any, samples: int) -> tuple[np.ndarray, np.ndarray, np.ndar
     if (names != names).any():
         raise DataError("groups has a NaN: say of every sample whose it is")
     return names, np.argsort(at, kind="stable"), np.bincount(at)
+
+
+def units_of(
+    held: Shards | None, fresh: bool, known: Standardization | None
+) -> Standardization | None:
+    """How the shards were standardised: penalties are on those coefficients, and what an estimator
+    tells and takes is in the units that the data came in. `known` is that of the first fit."""
+    scaling = None if held is None else held.scaling
+    if scaling is not None and scaling.unit_rows:
+        raise DataError(
+            "the shards' rows were brought to length 1, which weights cannot undo: give shards as "
+            "they were, or standardised ones"
+        )
+    if not fresh and not same_units(scaling, known):
+        raise DataError("these data are not scaled as those of the first fit were: give the same")
+    return scaling
+
+
+def same_units(one: Standardization | None, other: Standardization | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    same = np.array_equal(one.centre, other.centre)
+    return same and np.array_equal(one.scale, other.scale)
