@@ -94,6 +94,13 @@ def test_what_cannot_be_used_is_named(content, name, words, message):
     assert not list(Path("out").glob("*"))
 
 
+def test_weights_of_rows_that_were_left_out_are_said_to_be_too_many():
+    np.savetxt("weights.txt", np.ones(ROWS))
+    dropped = ["--missing", "drop", *PREPARED[2:], "--sample-weight", "weights.txt", "--no-save"]
+    done = call("solve", "people.csv", *OPTIONS, *dropped, code=2).stderr
+    assert "weights.txt has 40 weights and 39 rows are left (rows left out" in done
+
+
 def test_named_sets_and_missing_files_with_options_of_tables():
     assert "leave --missing out" in call("solve", "iris", "--missing", "drop", code=2).stderr
     assert "there is no file gone.parquet" in call("solve", "gone.parquet", code=2).stderr

@@ -37,6 +37,7 @@ def make_inputs(o: ProblemOptions, engine: ew.MPI | None = None) -> Inputs:
     shards, sums = load_shards(o), None
     graph = make_graph(o, shards.nodes)
     sample_weight = read_weights(o.sample_weight)
+    require_weight_of_each(sample_weight, shards, o)
     if o.standardize:
         shards, sums = standardized(shards, graph, sample_weight, o, engine)
     problem = ew.Problem(
@@ -178,6 +179,19 @@ def preprocess(X: Matrix, o: DataOptions) -> tuple[Matrix, ew.Standardization | 
     if o.normalize:
         X = normalize(X)
     return X, ew.Standardization(centre, scale, unit_rows=o.normalize)
+
+
+def require_weight_of_each(
+    weights: Array | None, shards: ew.Shards | FolderShards, o: ProblemOptions
+) -> None:
+    """A file of weights has one for every row of the table, some of which may have been left out:
+    which ones, only the table knows."""
+    left_out = [done for done in what_was_done(shards) if done.startswith("rows left out")]
+    if weights is not None and left_out and len(weights) != shards.samples:
+        raise DataError(
+            f"{o.sample_weight} has {len(weights)} weights and {shards.samples} rows are left "
+            f"({'; '.join(left_out)}): fill cells in (--missing mean), or weigh those that are left"
+        )
 
 
 def read_weights(path: str | None) -> Array | None:
