@@ -3,20 +3,21 @@
 import json
 import os
 import secrets
+import shutil
 import tomllib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 from edgewise.errors import InputError
 
 
-def make_folder(folder: Path, otherwise: str, exist_ok: bool = False) -> None:
-    """A folder that can be written into; raises InputError where it cannot be, saying `otherwise`,
-    and FileExistsError where it is there and should not."""
+def make_folder(folder: Path, otherwise: str, exist_ok: bool = False, mode: int = 0o777) -> None:
+    """A folder that can be written into, made with this mode; raises InputError where it cannot be,
+    saying `otherwise`, and FileExistsError where it is there and should not."""
     try:
-        folder.mkdir(parents=True, exist_ok=exist_ok)
+        folder.mkdir(mode, parents=True, exist_ok=exist_ok)
         trial = folder / f".{secrets.token_hex(8)}"
         trial.touch()
         trial.unlink()
@@ -30,7 +31,12 @@ def make_folder(folder: Path, otherwise: str, exist_ok: bool = False) -> None:
 
 @contextmanager
 def replacing(
-    path: Path, *, secret: bool = False, durable: bool = True, alone: bool = True
+    path: Path,
+    *,
+    secret: bool = False,
+    durable: bool = True,
+    alone: bool = True,
+    keep: Path | None = None,
 ) -> Iterator[IO[bytes]]:
     """A file to write to, which takes the path's place when it is whole: readers see the old one
     or the new. Where the block raises, the old one stays.
@@ -39,6 +45,7 @@ def replacing(
     durable  it and its name are on the disk before this returns; a status file needs no such wait
     alone    nobody else writes the same path meanwhile. Then the unfinished file has one fixed
              name, and a process that is killed again and again leaves one of it, not many
+    keep     where the old one goes; at no moment is there none at `path`
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     if alone:
@@ -56,9 +63,14 @@ def replacing(
             file.flush()
             if durable:
                 os.fsync(file.fileno())
+        if keep is not None and path.exists():
+            second_name(path, keep)
         part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
+    except BaseException as problem:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        if isinstance(problem, OSError) and problem.errno and problem.filename is None:
+            raise OSError(problem.errno, problem.strerror, str(path)) from problem  # disk full
         raise
     if durable and os.name == "posix":  # the name too must be on the disk before anybody is told
         folder = os.open(path.parent, os.O_RDONLY)
@@ -66,6 +78,17 @@ def replacing(
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def second_name(path: Path, name: Path) -> None:
+    """The file, by another name too; a copy of it where the file system has no such thing."""
+    part = name.with_name(name.name + ".part")
+    part.unlink(missing_ok=True)
+    try:
+        os.link(path, part)
+    except OSError:
+        shutil.copyfile(path, part)
+    part.replace(name)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -35,7 +35,8 @@ def node(o: NodeOptions) -> None:
     elif o.shard is not None or (not o.watch and read(o.peer).cost):
         level_of(o.log_level)
         config = load(o.peer)
-        make_folder(config.out, "give a folder where you may write as out", exist_ok=True)
+        otherwise = "give a folder where you may write as out"
+        make_folder(config.out, otherwise, exist_ok=True, mode=0o700)
         result = run(config, o.shard, o)
         output(o).print(f"peer {config.id}: {result.message}", highlight=False)
         ending = result.ending

@@ -78,6 +78,14 @@ class Estimator(Protocol):
     def point(self, memory: Any, X: Array, /) -> Array:
         """(v, n) where the gradient is taken, and the answer read."""
 
+    @property
+    def carries_sums(self) -> bool:
+        """Whether the memory has sums that go on from step to step, of terms that it has too: what
+        went wrong with them once, be it rounding, stays."""
+
+    def summed_anew(self, p: Block, memory: Any, /) -> Counted:
+        """The memory, with such sums taken of their terms."""
+
 
 class EstimatorDefaults:
     """What holds for most estimators."""
@@ -86,6 +94,7 @@ class EstimatorDefaults:
 
     streams: ClassVar[bool] = False
     accelerated: ClassVar[bool] = False
+    carries_sums: ClassVar[bool] = False
 
     @property
     def samples(self) -> int | None:
@@ -106,3 +115,6 @@ class EstimatorDefaults:
 
     def point(self, memory: Any, X: Array) -> Array:
         return X
+
+    def summed_anew(self, p: Block, memory: Any) -> Any:
+        return memory

@@ -20,6 +20,8 @@ class SAGA(Sampled):
 
     batch: int = 1
 
+    carries_sums = True
+
     def auto_step(self, s: Curvatures) -> np.ndarray:
         return 1 / (3 * s.expected(self.batch))
 
@@ -41,3 +43,6 @@ class SAGA(Sampled):
         part = (pick.batch / p.counts).astype(X.dtype)[:, None]
         draw = Draw(pick, weighted(pick, delta), m.mean, part, new)
         return draw, m._replace(calls=m.calls + pick.batch)
+
+    def summed_anew(self, p: Block, m: Memory) -> Memory:
+        return m._replace(mean=p.table_means(m.table, m.mean))

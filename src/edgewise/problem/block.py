@@ -173,6 +173,17 @@ class Block(NamedTuple):
         made: tuple[Any, Array] = fold(self, due, visit, (table, mean), mean.dtype)
         return made
 
+    def table_means(self, table: Array, like: Array) -> Array:
+        """(v, n) the mean gradients that a table of slopes stands for."""
+
+        def visit(part: SampleChunk, mean: Array) -> Array:
+            G = part.spread(self, part.place.get(table, part.y)) / part.of(self.counts)[:, None]
+            return part.place.add(mean, G.astype(mean.dtype))
+
+        everybody = jnp.ones(len(self.counts), bool)
+        means: Array = fold(self, everybody, visit, jnp.zeros_like(like), like.dtype)
+        return means
+
     def full(self, X: Array) -> Array:
         """(v, n) gradients of the nodes' mean losses, ridge apart."""
         due = jnp.ones(X.shape[0], bool) if self.active is None else self.active

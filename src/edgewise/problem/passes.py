@@ -44,6 +44,13 @@ class InPlace(NamedTuple):
             return flat
         return lax.dynamic_update_slice_in_dim(table, flat, self.first * s.shape[1], 0)
 
+    def get(self, table: Array, like: Array) -> Array:
+        """(N, ...) -> (c, T, ...), like being (c, T)"""
+        if self.first is not None:
+            begin = self.first * like.shape[1]
+            table = lax.dynamic_slice_in_dim(table, begin, like.size)
+        return table.reshape(*like.shape, *table.shape[1:])
+
     def add(self, total: Array, G: Array) -> Array:
         G = G.astype(total.dtype)
         return G if self.first is None else lax.dynamic_update_slice_in_dim(total, G, self.first, 0)
@@ -61,6 +68,9 @@ class Scattered(NamedTuple):
 
     def put(self, table: Array, s: Array) -> Array:
         return table.at[self.at].set(s, mode="drop")
+
+    def get(self, table: Array, like: Array) -> Array:
+        return table.at[self.at].get(mode="fill", fill_value=0)
 
     def add(self, total: Array, G: Array) -> Array:
         anew = jnp.where(self.opens, self.nodes, len(total))
@@ -82,6 +92,10 @@ class Single(NamedTuple):
         old = lax.dynamic_slice_in_dim(table, self.begin, len(self.fresh))
         new = jnp.where(match(self.fresh, old), s[0], old)
         return lax.dynamic_update_slice_in_dim(table, new, self.begin, 0)
+
+    def get(self, table: Array, like: Array) -> Array:
+        part = lax.dynamic_slice_in_dim(table, self.begin, len(self.fresh))
+        return jnp.where(match(self.fresh, part), part, 0)[None]
 
     def add(self, total: Array, G: Array) -> Array:
         return total.at[self.node].set(jnp.where(self.opens, 0, total[self.node]) + G[0])

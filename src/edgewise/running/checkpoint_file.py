@@ -26,8 +26,10 @@ MAGIC = b"EWCKPT01"
 KINDS = "biuf"  # of NumPy: truth values and numbers, never objects
 
 
-def write(path: Path, head: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
-    """Whole and on the disk, or not at all."""
+def write(
+    path: Path, head: Mapping[str, Any], arrays: Mapping[str, Any], keep: Path | None = None
+) -> None:
+    """Whole and on the disk, or not at all. keep: where the one that was there goes."""
     contiguous = {name: np.ascontiguousarray(a) for name, a in arrays.items()}
     table = [
         [name, a.dtype.str, np.shape(arrays[name]), zlib.crc32(a.data)]
@@ -37,7 +39,7 @@ def write(path: Path, head: Mapping[str, Any], arrays: Mapping[str, Any]) -> Non
         if np.dtype(kind).kind not in KINDS:
             raise ValueError(f"{name} has type {kind}, which no checkpoint holds")
     contents = json.dumps([head, table]).encode()
-    with replacing(path) as file:
+    with replacing(path, keep=keep) as file:
         file.write(OPENING.pack(MAGIC, len(contents), zlib.crc32(contents)) + contents)
         for a in contiguous.values():
             file.write(a.data)

@@ -28,6 +28,7 @@ from edgewise.running.checkpoint_file import read, write
 
 NEW = {
     "fingerprint": "",
+    "newest_saved": 0,
     "converged_hops": 0,
     "stop_at": 0,
     "stop_reason": "rounds",
@@ -43,6 +44,9 @@ class OnePeer(SimpleNamespace):
 
     def seconds(self):
         return 0.0
+
+    def sent_so_far(self):
+        return {}
 
     def carries_as_grouped(self, other):
         return True

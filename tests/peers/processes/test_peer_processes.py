@@ -20,6 +20,7 @@ from edgewise.methods.catalogue import make
 from edgewise.peers.config.peer_config import Fit
 from edgewise.peers.node.stepper import Stepper, facts_of
 from edgewise.peers.transport.edge_facts import EdgeFacts
+from edgewise.running.trace import COLUMNS
 
 BLACK_HOLE = 6.0  # seconds
 GRAPH = ew.Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])
@@ -116,11 +117,15 @@ def test_all_stop_at_the_same_round_when_all_are_below_the_tolerance(undisturbed
     assert np.abs(models - ew.reference(penalised(4)).x).max() < 1e-6
 
 
-def test_three_kills_change_nothing_at_all(undisturbed, tmp_path):
+def test_three_kills_and_a_damaged_checkpoint_change_nothing_at_all(undisturbed, tmp_path):
     with four(tmp_path / "mesh", tol=1e-7) as peers:
         peers.start(0, 1, 2, 3)
         peers.until_round(1, 100)
         peers.kill(1)
+        checkpoint = peers.configs[1].out / "checkpoint.bin"
+        data = bytearray(checkpoint.read_bytes())
+        data[len(data) // 2] ^= 0x40
+        checkpoint.write_bytes(data)
         peers.start(1)
         peers.until(lambda: peers.said(1).count("goes on from round") == 1, "a restart")
         peers.until_round(3, 400)
@@ -129,6 +134,11 @@ def test_three_kills_change_nothing_at_all(undisturbed, tmp_path):
         peers.start(0, 3)
         assert peers.ended() == [0, 0, 0, 0]
         assert [peers.said(i).count("goes on from round") for i in range(4)] == [1, 1, 0, 1]
+        assert "checkpoint.bin is damaged" in peers.said(1)
+        assert "the one before it serves" in peers.said(1)
+        rows = (peers.configs[1].out / "trace.csv").read_text().splitlines()[1:]
+        sent = [float(row.split(",")[COLUMNS.index("bytes_sent")]) for row in rows]
+        assert sent == sorted(sent), "what was sent before the restart counts on"
         assert not any("cut off" in peers.said(i) for i in range(4))
         models, rounds = peers.models()
     assert rounds == undisturbed[1]

@@ -170,6 +170,7 @@ def test_what_a_peer_tells_while_it_waits_and_when_it_is_asked_to_stop(tmp_path)
         peers.until(lambda: peers.status(0).get("state") == "waiting", "a waiting peer")
         there = peers.status(0)["neighbours"]
         assert {j: link["connected"] for j, link in there.items()} == {"1": False, "2": False}
+        assert peers.configs[0].out.stat().st_mode & 0o777 == 0o700
         before = time.time()
         peers.running[0].terminate()
         assert peers.ended() == [0]

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -10,16 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.sparse as sp
 
-from edgewise.errors import CheckpointError
+from edgewise.peers.node.generations import read_newest
 from edgewise.peers.node.handshake import agreed
 from edgewise.peers.node.own_edges import made_edge
-from edgewise.peers.node.state import CHECKPOINT, PeerState
+from edgewise.peers.node.state import PeerState
 from edgewise.peers.transport.edge_facts import EdgeFacts, NodeFacts
 from edgewise.peers.transport.frames import VECTORS, Frame
 from edgewise.peers.transport.links import Link
 from edgewise.problem.couplings import Rows
 from edgewise.problem.edge_ends import End
-from edgewise.running.checkpoint_file import read
 
 EDGE = "edge"  # the first part of the names of arrays that say what an edge carries
 
@@ -32,7 +30,9 @@ def contents(peer: PeerState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     head: dict[str, Any] = {
         "fingerprint": peer.fingerprint,
         "round": peer.round,
+        "saved": peer.newest_saved,  # which this one makes the one before
         "seconds": peer.seconds(),
+        "sent": peer.sent_so_far(),
         "converged_hops": peer.converged_hops,
         "stop_at": peer.stop_at,
         "stop_reason": peer.stop_reason,
@@ -106,12 +106,14 @@ def cost_digest(problem: Any) -> str:
 def resume(peer: PeerState) -> dict[str, np.ndarray] | None:
     """Put the peer where the last checkpoint left off; its arrays, if there is one."""
     peer.fingerprint = fingerprint_of(peer)
-    found = load(peer.config.out, peer.fingerprint)
+    found = read_newest(peer.config.out, peer.fingerprint)
     if found is None:
         return None
     head, arrays = found
-    peer.round = peer.saved = head["round"]
+    peer.round = peer.newest_saved = head["round"]
+    peer.saved = head.get("saved", peer.round)
     peer.seconds_before = head["seconds"]
+    peer.sent_before |= head.get("sent", {})
     peer.converged_hops, peer.stop_at = head["converged_hops"], head["stop_at"]
     peer.stop_reason, peer.below_tol_at = head["stop_reason"], head["below_tol_at"]
     peer.residual = head["residual"]
@@ -130,26 +132,6 @@ def resume(peer: PeerState) -> dict[str, np.ndarray] | None:
         link.saved, link.gone, link.converged_hops, link.dropped = known
     restore_messages(peer, arrays)
     return arrays
-
-
-def load(folder: Path, fingerprint: str) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
-    """Head and arrays of the checkpoint, if there is one; it must be of this very fit."""
-    path = folder / CHECKPOINT
-    if not path.exists():
-        return None
-    try:
-        head, arrays = read(path)
-        same = head["fingerprint"] == fingerprint
-    except (OSError, ValueError, KeyError, TypeError) as problem:
-        raise CheckpointError(
-            f"{path} is no readable checkpoint ({problem}): delete it to start anew"
-        ) from problem
-    if not same:
-        raise CheckpointError(
-            f"{path} is of another fit (other data, method or seed; in strict mode also other "
-            "neighbours): delete it, or give another folder as out"
-        )
-    return head, arrays
 
 
 def packed(end: End) -> dict[str, np.ndarray]:

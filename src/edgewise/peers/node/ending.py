@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-MET, NOT_MET, NEIGHBOURS_AWAY = 0, 1, 3  # exit codes; 2 is for what cannot be used
+MET, NOT_MET, UNUSABLE, NEIGHBOURS_AWAY = 0, 1, 2, 3  # exit codes
 REASONS = {
     "converged": "finished",
     "rounds": "ended with the last of its rounds",
@@ -36,10 +36,16 @@ class Ending:
     absent: dict[int, Absence] = field(default_factory=dict)
     lost_hops: int | None = None  # how far the nearest peer is that lost a neighbour, if one did
     deserter: int | None = None  # who left while its messages were still needed
+    unsaved: str = ""  # what could not be written, and where the model is instead
 
     @property
     def exit_code(self) -> int:
-        """0: tol was met by all, or there was none to meet, or somebody asked it to stop."""
+        """0: tol was met by all, or there was none to meet, or somebody asked it to stop; and all
+        was written."""
+        return self.of_the_run or (UNUSABLE if self.unsaved else MET)
+
+    @property
+    def of_the_run(self) -> int:
         if self.reason == "stopped":
             return MET
         if not self.complete:
@@ -54,7 +60,7 @@ class Ending:
     @property
     def message(self) -> str:
         first = f"{REASONS[self.reason]} after {self.rounds} rounds, residual {self.residual:.2e}"
-        return "; ".join([first, *self.goal(), *self.people()])
+        return "; ".join(filter(None, [first, *self.goal(), *self.people(), self.unsaved]))
 
     def goal(self) -> list[str]:
         if self.deserter is not None:
@@ -102,5 +108,6 @@ class Ending:
                 for j, a in self.absent.items()
             },
             "lost_hops": self.lost_hops,
+            "unsaved": self.unsaved,
             "message": self.message,
         }

@@ -27,8 +27,8 @@ async def maintain(peer: PeerState) -> None:
         await asyncio.sleep(EVERY)
         drop_silent_neighbours(peer)
         try:
-            peer.trace.flush()
             write_status(peer)
+            peer.trace.flush()
             now = stamp_of(peer)
             if now not in (stamp, None):
                 stamp = now
@@ -77,13 +77,14 @@ def change_neighbours(peer: PeerState, new: PeerConfig) -> None:
         peer.connections.stop_dialling(id)
         peer.links[id].close()
         if id not in now:
-            del peer.links[id]
+            peer.drop_link(id)
             log.info("peer %d is no neighbour any more", id, extra={"neighbour": id})
     for id, (n, carries) in now.items():
         if id not in before:
             peer.links[id] = peer.new_link(id)
             log.info("peer %d is a neighbour now", id, extra={"neighbour": id})
         elif before[id][1] != carries:
+            peer.drop_link(id)
             peer.links[id] = peer.new_link(id)
             log.info("the edge to peer %d carries something else now", id, extra={"neighbour": id})
         if before.get(id) != (n, carries):

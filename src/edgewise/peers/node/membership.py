@@ -29,7 +29,9 @@ async def begin(peer: PeerState, stop: asyncio.Event, found: dict[str, np.ndarra
     fit = peer.config.fit
     peer.stepper, peer.carry = await asyncio.to_thread(started, peer)
     if found is not None:
-        peer.carry = checkpoint.restore_carry(peer.carry, found)
+        peer.carry, damaged = await asyncio.to_thread(restored, peer, found)
+        if damaged:
+            log.warning("sums in its checkpoint were not those of their terms: they are taken anew")
         log.info("goes on from round %d", peer.round)
     elif fit.dual_noise and peer.begun:
         await peer.save(*checkpoint.contents(peer))  # once sent, it cannot be another
@@ -48,6 +50,12 @@ def started(peer: PeerState) -> tuple[Stepper, Any]:
         alone = kind(peer.problem, peer.config.id, peer.method, fit.seed, dtype, peer.facts)
         stepper = alone.among(pairs, [edge.end for edge in peer.coupled.values()])
         return stepper, stepper.start(fit.dual_noise)
+
+
+def restored(peer: PeerState, found: dict[str, np.ndarray]) -> tuple[Any, bool]:
+    """The carry as it was saved, and whether it had to be mended."""
+    with jax.enable_x64(True):
+        return peer.stepper.mended(checkpoint.restore_carry(peer.carry, found))
 
 
 async def all_met(peer: PeerState, stop: asyncio.Event) -> None:

@@ -1,28 +1,27 @@
 """A peer: it holds its data, talks to its neighbours, and fits a model with them."""
 
 import asyncio
-import json
 import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
-from edgewise.errors import ProblemError
-from edgewise.fileio import replacing
 from edgewise.peers.config.peer_config import PeerConfig
 from edgewise.peers.node import checkpoint
 from edgewise.peers.node.absence import count_lost_hops, ending_of
-from edgewise.peers.node.ending import MET, Ending
+from edgewise.peers.node.ending import MET
 from edgewise.peers.node.handshake import greeting_of, settle_edge
 from edgewise.peers.node.maintenance import maintain
 from edgewise.peers.node.membership import begin, regroup
 from edgewise.peers.node.own_problem import one_node
 from edgewise.peers.node.result import PeerError, PeerResult
+from edgewise.peers.node.saving import flush_trace, no_room, save_at_last, save_model
 from edgewise.peers.node.signals import run_anywhere, stop_on_signals
 from edgewise.peers.node.state import PeerState
 from edgewise.peers.node.status import write_status
@@ -37,10 +36,6 @@ from edgewise.peers.operations.logs import rate_limited
 from edgewise.peers.transport.connections import Connections
 from edgewise.peers.transport.frames import ProtocolError
 from edgewise.peers.transport.links import Link, Mismatch
-from edgewise.running.fitted_model import FittedModel
-from edgewise.running.model_form import ModelForm
-from edgewise.running.result import provenance
-from edgewise.running.run import CONVERGED
 
 log = logging.getLogger("edgewise.peers")
 
@@ -74,7 +69,7 @@ class Peer(PeerState):
             self.prepare(problem)
             self.connections = Connections(self.config, self.links, self.max_frame_bytes, self)
             found = checkpoint.resume(self)  # before anybody is greeted: they are told the round
-            self.trace.begin(self.round)
+            self.begin_files()
             await self.connections.open()
             log.info("listens at port %d", self.connections.port)
             stop, self.halt = stop_on_signals(self.wakeup)
@@ -88,6 +83,13 @@ class Peer(PeerState):
             finally:
                 maintenance.cancel()
                 await self.connections.close()
+
+    def begin_files(self) -> None:
+        try:
+            self.trace.begin(self.round)
+            write_status(self)
+        except OSError as problem:
+            raise no_room(problem) from None
 
     # --- meeting the neighbours ------------------------------------------------------------------
 
@@ -138,15 +140,16 @@ class Peer(PeerState):
                 await self.saved_last()
                 self.saving = asyncio.ensure_future(self.save(*checkpoint.contents(self)))
         await self.saved_last()
-        if self.begun:
-            await self.save(*checkpoint.contents(self))
+        unsaved = [await save_at_last(self)] if self.begun else []
         left = None if reason or stop.is_set() else deserter(self)
-        result = self.result(heard, reason or ("stopped" if left is None else "deserted"), left)
+        why = reason or ("stopped" if left is None else "deserted")
+        result = self.result(heard, why, left, unsaved)
         if reason is not None:
             self.state = "lingering"
             await linger(self, stop)
         self.state = "finished" if reason is not None else "stopped"
-        write_status(self)
+        with suppress(OSError):  # the end has been told where it could be
+            write_status(self)
         return result
 
     def take_step(self, heard: Any) -> Any:
@@ -193,8 +196,7 @@ class Peer(PeerState):
         row = self.trace.add(
             rounds=self.round,
             oracle_calls=float(measured["calls"]),
-            vectors_sent=sum(link.vectors_sent for link in self.links.values()),
-            bytes_sent=sum(link.bytes_sent for link in self.links.values()),
+            **self.sent_so_far(),
             seconds=self.seconds(),
             residual=self.residual,
             objective=float(measured["objective"]),
@@ -224,17 +226,7 @@ class Peer(PeerState):
         near = (measured["shrunk"] == 0) & (np.abs(x) <= reach)
         return np.where((measured["settled"] == 0) | near, 0, x)
 
-    def save_model(self, x: np.ndarray, ending: Ending) -> None:
-        """As model.json, for `edgewise predict`; without it where its loss alone can tell, or there
-        are no data."""
-        done = ending.met or (ending.tol is None and self.residual <= CONVERGED)
-        how = (self.round, bool(done), ending.message, self.residual, self.method_note)
-        told = provenance(self.settled_fit.method, *how)
-        told |= {"peer": self.config.id, "ending": ending.table()}
-        with suppress(ProblemError):  # it diverged
-            FittedModel.of(ModelForm.of(self.problem), x, told).save(self.config.out)
-
-    def result(self, heard: Any, reason: str, left: int | None) -> PeerResult:
+    def result(self, heard: Any, reason: str, left: int | None, unsaved: list[str]) -> PeerResult:
         multipliers: dict[int, np.ndarray] = {}
         violation = np.nan
         with jax.enable_x64(True):
@@ -249,18 +241,14 @@ class Peer(PeerState):
                     each = self.stepper.trimmed(measured["multipliers"])
                     multipliers = dict(zip(self.members, each, strict=True))
                     violation = float(measured["violation"])
-        self.trace.flush()
-        self.ending = ending = ending_of(self, reason, left)
+        unsaved = [*unsaved, flush_trace(self)]
+        ending = ending_of(self, reason, left)
+        if self.begun:
+            unsaved.append(save_model(self, x, ending, multipliers))
+        ending = self.ending = replace(ending, unsaved="; ".join(filter(None, unsaved)))
         fine = ending.complete and ending.exit_code == MET
         level = logging.INFO if fine else logging.WARNING
         log.log(level, ending.message, extra={"ending": ending.table()})
-        if self.begun:
-            with replacing(self.config.out / "model.npz") as file:
-                told = {f"multipliers_{other}": a for other, a in multipliers.items()}
-                ended = json.dumps(ending.table())
-                np.savez(file, x=x, round=self.round, ending=ended, **told)  # type: ignore[arg-type]
-            if self.problem.cost is None:
-                self.save_model(x, ending)
         message = ending.message
         if multipliers:
             message += f"; violation {violation:.2e}"

@@ -13,6 +13,7 @@ import numpy as np
 from edgewise.methods.contract import Method
 from edgewise.peers.config.peer_config import Fit, PeerConfig, load
 from edgewise.peers.node.ending import Ending
+from edgewise.peers.node.generations import write_next
 from edgewise.peers.node.own_edges import OwnEdge, digest, own_edges
 from edgewise.peers.node.stepper import Stepper, facts_of
 from edgewise.peers.node.supported_methods import TWO_PEERS, method_of, settled
@@ -30,12 +31,11 @@ from edgewise.peers.transport.frames import (
 from edgewise.peers.transport.links import Link
 from edgewise.peers.transport.wakeup import Wakeup
 from edgewise.problem.problem import Problem
-from edgewise.running.checkpoint_file import write
 
 log = logging.getLogger("edgewise.peers")
 
-CHECKPOINT = "checkpoint.bin"
 ROOM = 1 << 20  # bytes
+PRIVATE = 0o700  # mode of a peer's folder: models and messages tell of data
 
 
 class PeerState:
@@ -67,23 +67,26 @@ class PeerState:
         self.pairs: dict[int, EdgeFacts] = {}
         self.coupled: dict[int, OwnEdge] = {}  # the members' edges
         self.incarnation = secrets.token_hex(8)
-        self.round, self.saved, self.converged_hops = 0, 0, 0
+        self.round, self.converged_hops = 0, 0
+        self.newest_saved = self.saved = 0  # rounds of the newest checkpoint and the one before
         self.stop_at, self.residual = fit.rounds if self.strict else NEVER, np.inf
         self.stop_reason = "rounds"  # strict: why stop_at is what it is
         self.below_tol_at = -1  # the round of the last look at which the residual was small
         self.lost_hops: int | None = None  # how far the nearest peer is that lost a neighbour
         self.ending: Ending | None = None
+        self.sent_before = {"vectors_sent": 0, "bytes_sent": 0}  # over links that are no more
         self.started_at, self.seconds_before = time.monotonic(), 0.0
         self.state, self.begun = "waiting", False
         self.count_neighbours()
         self.warn_of_hessians()
-        config.out.mkdir(parents=True, exist_ok=True)
+        config.out.mkdir(PRIVATE, parents=True, exist_ok=True)
         chosen = {"method": fit.method, "method_note": self.method_note}
         about = {**chosen, "peer": config.id, "size": problem.size}
         self.trace = TraceWriter(config.out / "trace.csv", about)
 
     def new_link(self, other: int) -> Link:
-        ahead = 2 * self.config.checkpoint_every + 1  # the last checkpoint may still be under way
+        # the last checkpoint may be under way still, and the one before it damaged
+        ahead = 3 * self.config.checkpoint_every + 1
         return Link(self.config.id, other, self.strict, self.format(other), ahead, self.wakeup)
 
     def format(self, other: int) -> MessageFormat:
@@ -129,6 +132,16 @@ class PeerState:
                 self.problem.size,
             )
 
+    def sent_so_far(self) -> dict[str, int]:
+        """To all neighbours, since the fit began."""
+        known = self.sent_before.items()
+        return {k: n + sum(getattr(link, k) for link in self.links.values()) for k, n in known}
+
+    def drop_link(self, other: int) -> None:
+        """What was sent over it counts on."""
+        link = self.links.pop(other)
+        self.sent_before = {k: n + getattr(link, k) for k, n in self.sent_before.items()}
+
     def seconds(self) -> float:
         return self.seconds_before + time.monotonic() - self.started_at
 
@@ -170,8 +183,8 @@ class PeerState:
 
     async def save(self, head: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Rounds may go on meanwhile."""
-        await asyncio.to_thread(write, self.config.out / CHECKPOINT, head, arrays)
-        self.saved = head["round"]
+        await asyncio.to_thread(write_next, self.config.out, head, arrays)
+        self.saved, self.newest_saved = head["saved"], head["round"]
 
 
 def message_format(method: Method, problem: Problem, fit: Fit) -> MessageFormat:

@@ -22,6 +22,7 @@ from edgewise.problem.problem import Problem
 from edgewise.running.measures import own_step
 
 AHEAD = 256  # rounds that random bits are drawn for at once
+SUMS_EVERY = 1000  # rounds after which sums that go on from step to step are taken anew
 CPU_OPTIONS = SIMULATED | {
     "xla_cpu_copy_insertion_use_region_analysis": False,  # it breaks some methods for one node
     # parts of a step one after another in this thread: to wake another takes longer than they do
@@ -67,6 +68,14 @@ def look(
         "objective": (p.values(X) + p.penalty.value(X))[0],
         "calls": state.memory.calls[0],
     }
+
+
+def sum_anew(fixed: list[Array], carry: list[Array], trees: Any) -> list[Array]:
+    """The carry, with its estimator's sums taken of their terms."""
+    method, p = jax.tree.unflatten(trees[0], fixed)
+    state, outbox = jax.tree.unflatten(trees[1], carry)
+    state = state._replace(memory=method.gradient.summed_anew(p, state.memory))
+    return jax.tree.leaves((state, outbox))
 
 
 class Stepper:
@@ -172,6 +181,8 @@ class Stepper:
         make JAX's arrays of them first takes as long as a small step.
         """
         phases = self.method.phases
+        if round and round % SUMS_EVERY == 0:  # of the round alone: a restart changes nothing
+            carry = self.with_sums_anew(carry)
         leaves, form = jax.tree.flatten(carry)
         args = (self.fixed, leaves, self.random_bits(round), heard)
         phase = phases[round % len(phases)]
@@ -180,6 +191,32 @@ class Stepper:
             self.programs[phase] = compiled(one_round, args, self.options, trees=trees, phase=phase)
         state, outbox = jax.tree.unflatten(form, self.programs[phase](*args))
         return (state, outbox), tuple(np.asarray(a) for a in outbox)
+
+    def with_sums_anew(self, carry: Any) -> Any:
+        """What rounding, or damage, has left in sums that go on from step to step is gone."""
+        if self.method.gradient is None or not self.method.gradient.carries_sums:
+            return carry
+        leaves, form = jax.tree.flatten(carry)
+        args = (self.fixed, leaves)
+        if "sums" not in self.programs:
+            trees = (self.tree, form)
+            self.programs["sums"] = compiled(sum_anew, args, self.options, trees=trees)
+        return jax.tree.unflatten(form, self.programs["sums"](*args))
+
+    def mended(self, carry: Any) -> tuple[Any, bool]:
+        """The carry of a checkpoint, and whether its sums had to be taken anew: where they differ
+        from those of their terms by more than rounding. Else it stays as it is, bit by bit."""
+        anew = self.with_sums_anew(carry)
+        was, now = (
+            [a for a in jax.tree.leaves(c[0].memory) if np.issubdtype(a.dtype, np.floating)]
+            for c in (carry, anew)
+        )
+        terms = max((float(np.abs(a).max(initial=0)) for a in now), default=0.0)
+        entries = float(np.abs(np.asarray(self.block.rows.values)).max(initial=1))
+        close = np.sqrt(np.finfo(self.dtype).eps) * terms * entries
+        pairs = zip(was, now, strict=True)
+        sound = all(np.allclose(a, b, rtol=0, atol=close) for a, b in pairs)
+        return (carry, False) if sound else (anew, True)
 
     def gathered(
         self, messages: Sequence[np.ndarray], news: Sequence[Any] = ()

@@ -120,13 +120,21 @@ async def linger(peer: PeerState, stop: asyncio.Event) -> None:
         await peer.wait(stirred, stop, 1.0)
         if gone() != known:
             known = gone()
-            await peer.save(*checkpoint.contents(peer))
+            await save(peer)
         if needy() and time.monotonic() - logged_at > 6 * LINGER:
             logged_at = time.monotonic()
             log.info("has finished, and stays until peers %s have what it sent", needy())
     if gone() != known:  # one went while this was being saved of another
-        await peer.save(*checkpoint.contents(peer))
+        await save(peer)
     await asyncio.sleep(PARTING)
+
+
+async def save(peer: PeerState) -> None:
+    """Without it, one that is killed here waits for others a while longer: no reason to fail."""
+    try:
+        await peer.save(*checkpoint.contents(peer))
+    except OSError as problem:
+        log.warning("no checkpoint: %s", problem)
 
 
 def done_with(peer: PeerState, link: Link) -> bool:

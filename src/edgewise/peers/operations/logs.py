@@ -3,12 +3,13 @@
 import json
 import logging
 import math
+import sys
 import threading
 import time
 import warnings
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ def logging_to(
     Python's warnings come the same way. A handler of the whole package would say warnings again.
     An error that ends the block is kept in the folder; who catches it shows it.
     """
-    kept = logging.FileHandler(folder / FILE)
+    kept = KeptLines(folder / FILE)
     kept.setFormatter(JsonLines(peer))
     shown.setFormatter(logging.Formatter(FOR_PEOPLE))
     level = log.level
@@ -54,7 +55,8 @@ def logging_to(
         finally:
             for handler in (kept, shown):
                 log.removeHandler(handler)
-                handler.close()
+                with suppress(OSError):  # a full disk
+                    handler.close()
             log.setLevel(level)
             log.propagate = True
 
@@ -73,6 +75,22 @@ def rate_limited() -> Iterator[None]:
         log.removeFilter(sparing)
         for record in sparing.left():
             log.handle(record)
+
+
+class KeptLines(logging.FileHandler):
+    """A file of lines. Where it cannot be written that is said once, on stderr: lines for people
+    still come, and a run does not end for its log."""
+
+    failed = False
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        failure = sys.exception()
+        if not isinstance(failure, OSError):
+            super().handleError(record)
+        elif not self.failed:
+            self.failed = True
+            why = failure.strerror or failure
+            print(f"{self.baseFilename} cannot be written ({why})", file=sys.stderr)
 
 
 class JsonLines(logging.Formatter):
