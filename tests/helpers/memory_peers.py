@@ -1,5 +1,8 @@
 """Peers in one event loop of this process, whose streams are queues instead of TLS: all else of a
-run is theirs. One whose task is cancelled ends as one that is killed, with its last checkpoint."""
+run is theirs. One whose task is cancelled ends as one that is killed, with its last checkpoint.
+
+Streams.delay: seconds that a frame takes, either way
+"""
 
 import asyncio
 from contextlib import suppress
@@ -26,13 +29,18 @@ class QueueStream:
 
     async def write(self, data):
         assert len(data) <= self.most
-        self.going.put_nowait(bytes(data))
+        frame = bytes(data)
+        if Streams.delay:
+            asyncio.get_running_loop().call_later(Streams.delay, self.going.put_nowait, frame)
+        else:
+            self.going.put_nowait(frame)
 
 
 class Streams:
     """In the place of `Connections`; `here` are those of all peers that run."""
 
     here: ClassVar[dict] = {}
+    delay = 0.0
 
     def __init__(self, config, links, most_bytes, peer):
         self.config, self.links, self.most, self.peer = config, links, most_bytes, peer
@@ -96,9 +104,10 @@ def run(work):
 
 
 class MemoryPeers:
-    def __init__(self, made, monkeypatch, **options):
+    def __init__(self, made, monkeypatch, delay=0.0, **options):
         monkeypatch.setattr(peer_module, "Connections", Streams)
         monkeypatch.setattr(peer_module, "stop_on_signals", lambda _: (asyncio.Event(), None))
+        monkeypatch.setattr(Streams, "delay", delay)
         Streams.here.clear()
         self.configs = {i: replace(c, **options) for i, c in made.peers.items()}
         self.folder, self.tasks, self.peers = made.folder, {}, {}

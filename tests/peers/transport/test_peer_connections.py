@@ -98,7 +98,7 @@ def test_two_ends_hear_each_other_whatever_proxies_the_environment_names(
                 assert (a.links[1].take_message(round) == round - 1).all()
             counts = [(end.bytes_sent, end.bytes_heard) for end in (a.links[1], b.links[0])]
             assert counts[0] == counts[1][::-1]
-            assert counts[0][0] > 3 * (52 + 40)
+            assert counts[0][0] > 3 * (56 + 40)
 
     asyncio.run(talk())
 

@@ -196,6 +196,43 @@ def test_tolerant_keeps_the_newest_alone_both_ways():
     link.receive(at(9 + MAX_SKIPPED))
 
 
+def test_a_message_that_takes_anothers_place_loses_no_turn():
+    link = link_of(strict=False)
+    link.receive(at(5, turn=0))
+    assert (link.has_message(0), link.turn) == (True, 0)
+    link.take_message(0)
+    assert (link.has_message(0), link.turn) == (False, 1)
+    link.receive(at(6, turn=1))
+    link.receive(at(7, turn=2))  # before the one of turn 1 was taken
+    for turn in (2, 3):
+        assert link.has_message(0)
+        assert np.array_equal(link.take_message(0), NUMBERS + 7)
+        assert link.turn == turn
+    assert not link.has_message(0)
+
+
+def test_a_step_that_did_not_wait_is_no_turn_and_a_neighbour_cannot_be_two_turns_ahead():
+    link = link_of(strict=False)
+    link.receive(at(5, turn=0))
+    for _ in range(9):  # it is slow
+        link.take_message(0)
+    link.post(at(14))
+    assert decode(link.next_message(None), 3, 1, FORMAT).turn == link.turn == 1
+    with pytest.raises(ProtocolError, match="turn 3, 1 is the own"):
+        link.receive(at(6, turn=3))
+    link.receive(at(6, turn=2))
+    link.begin_turns()  # a new stream
+    assert decode_again(link).turn == 0
+    assert not link.has_message(0)
+    link.receive(at(6, turn=0))  # known, and sent again
+    assert link.has_message(0)
+
+
+def decode_again(link):
+    link.unsent = True
+    return decode(link.next_message(None), 3, 1, FORMAT)
+
+
 def test_tolerant_takes_up_a_neighbour_that_is_far_along():
     link = link_of(strict=False)
     link.other_round = 3 * MAX_SKIPPED  # as it said when it came back

@@ -54,7 +54,7 @@ def test_the_header_is_as_the_page_says():
 
 
 def test_every_field_is_where_the_page_says():
-    sent = frames.Frame(frames.FAREWELL, 11, 12, 13, 14, 15, 16)
+    sent = frames.Frame(frames.FAREWELL, 11, 12, 13, 14, 15, 16, turn=17)
     data = frames.encode(sent)
     rows = {row[2]: row for row in table(section("A frame")) if row[0].isdigit()}
 
@@ -64,12 +64,12 @@ def test_every_field_is_where_the_page_says():
 
     names = ("kind", "round", "saved", "stop", "converged hops", "sender", "receiver")
     assert [field(name) for name in names] == list(sent[:7])
-    known = field("lost hops"), field("count"), field("length")
-    assert known == (frames.NO_LOSS, 0, 0)
+    known = field("lost hops"), field("turn"), field("count"), field("length")
+    assert known == (frames.NO_LOSS, 17, 0, 0)
     text = frames.encode(frames.Frame(frames.GREETING, payload=b"x" * 300))
-    assert text[44:52] == 2 * (300).to_bytes(4, "little")
+    assert text[48:56] == 2 * (300).to_bytes(4, "little")
     vectors = frames.encode(frames.Frame(frames.VECTORS, payload=np.ones((2, 5)), news=[0, 1]))
-    assert vectors[44:52] == (5).to_bytes(4, "little") + (80 + 8).to_bytes(4, "little")
+    assert vectors[48:56] == (5).to_bytes(4, "little") + (80 + 8).to_bytes(4, "little")
 
 
 def test_bodies_and_limits_are_as_the_page_says():

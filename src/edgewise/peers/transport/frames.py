@@ -11,7 +11,7 @@ import numpy as np
 
 from edgewise.backend.quantiser import UNIT_BYTES, packed_bytes
 
-HEADER = struct.Struct("<2sBBBBHQQQIIIII")
+HEADER = struct.Struct("<2sBBBBHQQQIIIIII")
 MAGIC, VERSION = b"EW", 4
 GREETING, VECTORS, FAREWELL, DELTA, HEARTBEAT = 1, 2, 3, 4, 5
 PRECISIONS: dict[str, tuple[int, np.dtype[Any]]] = {
@@ -42,6 +42,7 @@ class Frame(NamedTuple):
     payload: Any = b""  # bytes, or (k, n) numbers
     news: Any = ()  # with vectors: numbers of a head, and of the body where its flag is 1
     lost_hops: int = NO_LOSS  # how far the nearest peer is that lost a neighbour
+    turn: int = 0  # tolerant: steps that the sender took with the receiver's answer, over a stream
 
 
 class MessageFormat(NamedTuple):
@@ -84,7 +85,7 @@ def encode(frame: Frame, wire: str = "float64", delta: MessageFormat | None = No
         numbers = np.ascontiguousarray(frame.payload, dtype)
         (k, count), body = numbers.shape, numbers.data
     news = np.ascontiguousarray(frame.news, NEWS).data
-    progress = (frame.round, frame.saved, frame.stop, frame.converged_hops)
+    progress = (frame.round, frame.saved, frame.stop, frame.converged_hops, frame.turn)
     ends = (frame.sender, frame.receiver)
     sizes = count, memoryview(body).nbytes + news.nbytes
     rest = (frame.lost_hops, *progress, *ends, *sizes)
@@ -106,9 +107,8 @@ def decode(data: bytes | bytearray, sender: int, receiver: int, format: MessageF
     that were agreed on. A delta is left packed."""
     if len(data) < HEADER.size:
         raise ProtocolError(f"{len(data)} bytes are no frame")
-    magic, version, kind, code, k, lost, round, saved, stop, hops, who, whom, count, length = (
-        HEADER.unpack_from(data)
-    )
+    magic, version, kind, code, k, *progress, who, whom, count, length = HEADER.unpack_from(data)
+    lost, round, saved, stop, hops, turn = progress
     if magic != MAGIC or version != VERSION or not GREETING <= kind <= HEARTBEAT:
         raise ProtocolError("no frame of this protocol")
     if (who, whom) != (sender, receiver):
@@ -119,7 +119,7 @@ def decode(data: bytes | bytearray, sender: int, receiver: int, format: MessageF
         most = 0 if kind == HEARTBEAT else MAX_TEXT
         if code or k or not count == length == len(body) or count > most:
             raise ProtocolError("a text of a wrong length")
-        return Frame(*header, bytes(body), (), lost)
+        return Frame(*header, bytes(body), (), lost, turn)
     agreed, dtype = PRECISIONS[format.wire]
     expected = agreed if kind == VECTORS else format.bits
     if (code, k, count) != (expected, *format.shape):
@@ -130,10 +130,10 @@ def decode(data: bytes | bytearray, sender: int, receiver: int, format: MessageF
     news = np.frombuffer(body[size:], NEWS) if format.head else ()
     require_finite(np.asarray(news, NEWS))
     if kind == DELTA:
-        return Frame(*header, bytes(body[:size]), news, lost)
+        return Frame(*header, bytes(body[:size]), news, lost, turn)
     numbers = np.frombuffer(body[:size], dtype).reshape(k, count)
     require_finite(numbers)
-    return Frame(*header, numbers, news, lost)
+    return Frame(*header, numbers, news, lost, turn)
 
 
 def told_bytes(news: memoryview, format: MessageFormat) -> int:
