@@ -201,12 +201,14 @@ def test_a_run_without_names_on_every_kind_of_file(theirs):
     right = f"accuracy {theirs.score(X, Y):.4g} on {N} labelled rows\n"
     write_csv("bare.csv", [*X.T, Y])
     write_csv("only.csv", X.T)
+    np.savez("only.npz", X=X)
     write_csv("first.csv", [Y, *X.T])
     for file, stderr, more in (
         ("data.npz", right, []),
         ("bare.csv", right, []),
         ("first.csv", right, ["--label", "first"]),
         ("only.csv", "", []),
+        ("only.npz", "", []),
     ):
         done = call("predict", "run", file, *more)
         assert [row[0] for row in read_csv(done.stdout)[1:]] == expected

@@ -109,6 +109,35 @@ def test_new_data_that_do_not_fit_are_refused_by_line():
         Preparation.from_dict({"format": "other"})
 
 
+@pytest.mark.parametrize("sentinel", ["n.a.", "-999"])
+def test_what_stands_for_a_missing_cell_can_be_said(sentinel):
+    given = table(gaps=False)
+    gone = given["dose"].where(np.arange(N) % 7 > 0)
+    marked = given.assign(dose=gone.astype(object).where(gone.notna(), sentinel))
+    if sentinel == "-999":
+        marked["dose"] = marked["dose"].astype(int)
+        told = prepare(marked, encode="onehot").preparation.done[0]
+        assert 'column "dose" has -999 in 9 rows and nothing else below zero' in told
+    options = {"missing": "indicator", "encode": "onehot"}
+    X, _, preparation = prepare(marked, na=[sentinel], **options)
+    pd.testing.assert_frame_equal(X, prepare(given.assign(dose=gone), **options).X)
+    again = Preparation.from_dict(json.loads(json.dumps(preparation.to_dict())))
+    pd.testing.assert_frame_equal(again.apply(marked), X)
+    old = preparation.to_dict()
+    del old["na"]  # as those had it that did not know of it
+    assert Preparation.from_dict(old).na == ()
+
+
+def test_categories_are_levels_whatever_they_are_called():
+    codes = RNG.choice([10, 20, 30], N)
+    given = table(gaps=False).assign(dose=pd.Categorical(codes))
+    X, _, preparation = prepare(given, encode="onehot")
+    np.testing.assert_array_equal(X["dose=20"], codes == 20)
+    plain = given.assign(dose=np.where(codes == 20, np.nan, codes))  # floats, as gaps make them
+    filled = Preparation.from_dict({**preparation.to_dict(), "fills": {"dose": "20"}})
+    pd.testing.assert_frame_equal(filled.apply(plain), X)
+
+
 def test_a_column_that_was_whole_is_filled_in_new_data_too():
     given = table(gaps=False)
     _, _, preparation = prepare(given, missing="mean", encode="onehot")
@@ -151,6 +180,11 @@ def test_labels():
             "60 different texts in 60",
         ),
         ({"encode": "onehot"}, {"age": pd.Timestamp("2020")}, 'column "age" holds dates'),
+        ({"encode": "onehot"}, {"age": np.arange(20240101, 20240131).repeat(2)}, "holds dates"),
+        ({"encode": "onehot"}, {"sex": [f"Jan {i % 28 + 1}, 2020" for i in range(N)]}, "s dates"),
+        ({"encode": "onehot"}, {"sex": [f"{i} kg" for i in range(N)]}, "take the units away"),
+        ({"encode": "onehot"}, {"sex": [f"1,{100 + i}.5" for i in range(N)]}, "part thousands"),
+        ({"encode": "onehot"}, {"dose": [*["n.a."] * 3, *range(N - 3)]}, r"na=\['n.a.'\] \(--na n"),
         ({"encode": "onehot", "missing": "mean"}, {"age": np.nan}, 'column "age" is empty'),
         (
             {"encode": "onehot", "missing": "drop"},

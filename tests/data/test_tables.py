@@ -216,5 +216,5 @@ def test_other_files_know_their_columns_or_take_no_preparation(file, tmp_path):
     shards = ew.split(pd.DataFrame({"a": [1.0, 2], "b": [3.0, 4]}), [0, 1], 2)
     folder = ew.data.write_shards(tmp_path / "shards", shards)
     assert read_samples(folder / "node-1.npz").columns == ("a", "b")
-    with pytest.raises(DataError, match=r"d\.svm is libsvm: missing, encode and ignore go with"):
+    with pytest.raises(DataError, match=r"d\.svm is libsvm: missing, encode, ignore and na go"):
         load(file("1 1:2\n", "d.svm"), missing="mean")

@@ -81,15 +81,29 @@ CLOSED = [
     *("l2 own", "own-pytree box", "own-pytree l2 nonneg"),
 ]
 SPLIT = [
-    *("half half2", "l1 half half2", "box half half2", "group box", "group half", "l1 group box"),
-    *("l1-ball box", "l1-ball l2-ball", "l2-ball half", "own l1", "own box", "own-pytree l1 box"),
+    *(
+        "half half2",
+        "l1 half half2",
+        "box half half2",
+        "group bounds",
+        "group half",
+        "l1 group box",
+    ),
+    *(
+        "l1-ball bounds",
+        "l1-ball l2-ball",
+        "l2-ball half",
+        "own l1",
+        "own box",
+        "own-pytree l1 box",
+    ),
     *("own half own-pytree", "group half l2-ball l1", "l1-ball half"),
 ]
 
 
 QUICK = [  # one of each formula, and of each way to split
     *("elastic bounds", "elastic bounds half", "l1-ball nonneg", "l1 nonneg group l2-ball"),
-    *("l1 box l2-ball", "own-pytree box", "group box", "l1-ball half", "own half own-pytree"),
+    *("l1 box l2-ball", "own-pytree box", "group bounds", "l1-ball half", "own half own-pytree"),
 ]
 
 

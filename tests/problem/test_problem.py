@@ -4,6 +4,7 @@ import catalogue
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from catalogue import EACH, FEATURES, NODES, gradient, parts, samples
@@ -374,6 +375,10 @@ def test_refuses_shards_that_do_not_fit():
     unequal = ew.Problem([(np.eye(2), [0, 1]), (np.eye(3), [0, 1, 1])], ew.Logistic())
     with pytest.raises(ProblemError, match="say what holds between neighbours"):
         ew.solve(unequal, ew.Graph.path(2))
+    named = [(pd.DataFrame(np.eye(n), columns=list("abc"[:n])), np.arange(n) % 2) for n in (3, 2)]
+    with pytest.raises(ProblemError, match=r'node 1 has no column "c", .* 0\): give every'):
+        ew.solve(ew.Problem(named, ew.Logistic()), ew.Graph.path(2))
+    refuse(ProblemError, 'node 1 has no column "c".*no intercept', shards=named, intercept=True)
     refuse(DataError, "give at least one", shards=[])
     refuse(DataError, r"NaN.*drop that sample", shards=[(np.full((2, 2), np.nan), [0, 1])])
 

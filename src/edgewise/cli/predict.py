@@ -123,7 +123,7 @@ def read_rows(model: ew.FittedModel, o: PredictOptions) -> Rows:
         return read_rows_of_table(path, model, o)
     if o.label is not None:
         raise InputError(f"{path} is {kind}, --label {o.label} is of tables: leave it out")
-    samples = read_samples(path, model.features if kind == "libsvm" else None)
+    samples = read_samples(path, model.features if kind == "libsvm" else None, labelled=False)
     return Rows(samples.X, samples.columns, samples.y)
 
 
@@ -134,7 +134,8 @@ def read_rows_of_table(path: Path, model: ew.FittedModel, o: PredictOptions) -> 
     known = () if model.preparation is None else model.preparation.columns
     named = [*(o.ignore or ()), *([] if label in (None, "first", "last") else [str(label)])]
     how = {"separator": o.separator, "decimal": o.decimal, "encoding": o.encoding}
-    table = ew.data.read_table(path, **how, header=o.header, names=named)
+    na = () if model.preparation is None else model.preparation.na
+    table = ew.data.read_table(path, **how, header=o.header, names=named, na=na)
     for name in o.ignore or ():
         table = table.drop(columns=label_column(table, name))
     names = list(table.columns)
@@ -155,6 +156,13 @@ def read_rows_of_table(path: Path, model: ew.FittedModel, o: PredictOptions) -> 
     if label is not None:
         target = label_column(table, label)
         y, table = read_labels(table, target), table.drop(columns=target)
+    made = model.preparation
+    changed = made is not None and (made.levels or made.fills or made.indicated)
+    if unnamed and changed and not {*known} <= {*table.columns}:
+        raise DataError(
+            f"{path} has no header, so which column is which cannot be told: give it one, with "
+            f"{', '.join(known)}"
+        )
     if unnamed and not (model.preparation is not None and model.preparation.levels):
         return Rows(table.to_numpy(), None, y)
     return Rows(table, None, y)

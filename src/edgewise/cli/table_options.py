@@ -31,6 +31,12 @@ class TableOptions:
             autocompletion=names.encodings,
         ),
     ] = None
+    na: Annotated[
+        list[str] | None,
+        option(
+            "What stands for a missing cell besides ?, NA and the like: -999, say. May be repeated."
+        ),
+    ] = None
     ignore: Annotated[list[str] | None, option("A column to leave out. May be repeated.")] = None
     separator: Annotated[
         str | None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,8 +11,10 @@ import numpy as np
 from edgewise.data import frames
 from edgewise.data.arrays import Array, as_labels
 from edgewise.data.frames import Column, Frame, place, source
+from edgewise.data.sniffing import is_number
 from edgewise.errors import DataError
 
+SENTINELS = (-9, -99, -999, -9999, -99999, -999999)
 MOST_LEVELS = 100  # of a column of text: names and numbers of cases have more
 FEW_LEVELS = 10  # which are levels even where there are hardly more rows
 LEAVE_OUT = "leave it out (ignore=, --ignore)"
@@ -45,11 +48,16 @@ def read_labels(table: Frame, name: str) -> Array:
     return as_labels(np.array([t if t is not None else "" for t in as_texts(table[name])], str))
 
 
-def read_cells(table: Frame, name: str) -> Array:
-    """Numbers, with NaN where one is missing, or texts, with None."""
+def read_cells(table: Frame, name: str, encode: bool = False) -> Array:
+    """Numbers, with NaN where one is missing, or texts, with None. Categories are texts where
+    those are encoded, whatever they are called."""
     kind = frames.kind_of(table[name])
+    if kind == "number" and frames.counts_days(table[name]):
+        kind = "date"
     if kind in ("date", "other"):
         raise frames.refused(table, table[name], name, kind)
+    if encode and table[name].dtype.name == "category":
+        return as_texts(table[name])
     if kind == "text":
         _, share = stray_texts(table[name])
         if share <= MOSTLY and frames.has_commas(table[name]):
@@ -89,6 +97,37 @@ def numbers(table: Frame, name: str) -> Array:
     return values
 
 
+def blanked(table: Frame, na: Sequence[str]) -> Frame:
+    """The table without the cells that say in these words that they are missing, n.a. or -999."""
+    if not na:
+        return table
+    texts, numbers = {text.strip() for text in na}, [float(t) for t in na if is_number(t, ".")]
+
+    def marked(column: Column) -> Array:
+        if frames.kind_of(column) == "number" and column.dtype != bool:
+            return np.isin(frames.as_floats(column), numbers)
+        return np.array([str(value).strip() in texts for value in column], bool)
+
+    marks = {name: marked(table[name]) for name in table.columns}
+    made = table.assign(**{n: table[n].mask(mark) for n, mark in marks.items() if mark.any()})
+    made.attrs = dict(table.attrs)
+    return made
+
+
+def suspicions(table: Frame, cells: Mapping[str, Array]) -> list[str]:
+    """Numbers that often stand for a missing cell, where a column has nothing else below zero."""
+    said = []
+    for name, values in cells.items():
+        below = np.empty(0) if values.dtype.kind == "O" else values[values < 0]
+        if len(below) and below[0] in SENTINELS and (below == below[0]).all():
+            said.append(
+                f'{source(table)}column "{name}" has {below[0]:g} in {len(below)} '
+                f"row{'' if len(below) == 1 else 's'} and nothing else below zero: if that stands "
+                f"for a missing cell, give --na {below[0]:g} (na=)"
+            )
+    return said
+
+
 def stray_texts(column: Column) -> tuple[Array, float]:
     """The rows with a text that is no number, and the share of numbers in what is there."""
     import pandas as pd
@@ -100,7 +139,10 @@ def stray_texts(column: Column) -> tuple[Array, float]:
 
 def stray(table: Frame, name: str, rows: Array) -> DataError:
     text = str(table[name].iloc[rows[0]])
-    todo = "correct it, or leave it empty and give missing= (--missing)"
+    todo = (
+        f"correct it; or, if it stands for a missing cell, give na=[{text[:40]!r}] (--na "
+        f"{shlex.quote(text[:40])}) and missing= (--missing)"
+    )
     if frames.COMMA.fullmatch(text):
         todo = "if commas are decimal marks here, give decimal=',' (--decimal ,)"
     return DataError(
@@ -114,6 +156,8 @@ def as_texts(column: Column) -> Array:
     there = column.notna().to_numpy()
     texts = np.full(len(column), None, object)
     for row, value in zip(np.flatnonzero(there), column[there], strict=True):
+        if isinstance(value, float) and value == int(value):
+            value = int(value)  # a level "1" is 1.0 in a column that has gaps
         text = (value.decode(errors="replace") if isinstance(value, bytes) else str(value)).strip()
         texts[row] = text or None
     return texts
@@ -153,10 +197,13 @@ def levels_of(
             f'{source(table)}column "{name}" is empty: leave it out (ignore=, --ignore)'
         )
     if len(known) > MOST_LEVELS or (len(known) > FEW_LEVELS and 2 * len(known) > len(there)):
+        todo = f"put its values into at most {MOST_LEVELS} groups"
+        if frames.have_units(known):
+            todo = "take the units away from its numbers"
         raise DataError(
             f'{source(table)}column "{name}" has {len(known)} different texts in {len(there)} rows '
             f"({some(known, 3)}), too many for levels: leave it out "
-            f'(ignore=["{name}"], --ignore), or put its values into at most {MOST_LEVELS} groups'
+            f'(ignore=["{name}"], --ignore), or {todo}'
         )
     fill = None
     if missing == "indicator" and absent(texts).any():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from numbers import Number
 from typing import Any, TypeAlias
 
@@ -18,9 +19,14 @@ LINE = "line"  # what an index is called that counts the lines of a file
 SAMPLE = 1000  # texts that are looked at to say whether a column holds dates
 DATE = re.compile(
     r"\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ]\d.*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{2}|\d{4})([T ]\d.*)?"
-    r"|\d{1,2}[- ][A-Za-z]{3,9}[- ]\d{2,4}|\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?)\s*"
+    r"|\d{1,2}[- ][A-Za-z]{3,9}[- ]\d{2,4}|\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?"
+    r"|([A-Za-z]{2,9},? )?(\d{1,2}\.? )?(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*[.]?"
+    r"( \d{1,2})?,? \d{4}( \d.*)?|\d{4}-(0[1-9]|1[0-2]))\s*",
+    re.IGNORECASE,
 )
-COMMA = re.compile(r"\s*[+-]?[\d.]*,\d+\s*")
+COMMA = re.compile(r"\s*[+-]?([\d.]*,\d+|\d{1,3}(,\d{3})+(\.\d+)?)\s*")
+UNIT = re.compile(r"\s*([€$£¥] ?[+-]?\d[\d.,]*|[+-]?\d[\d.,]* ?(%|[^\W\d_]{1,6}|[€$£¥°]))\s*")
+EARLIEST, LATEST, FEW_DAYS = 19000101, 21001231, 5
 TODO = {
     "date": "turn them into numbers, days since a day say, or leave the column out with "
     'ignore=["{name}"] (--ignore on the command line)',
@@ -64,19 +70,28 @@ def in_one_order(parts: list[Any]) -> tuple[tuple[str, ...] | None, list[Any]]:
     named = {node: names for node, X in enumerate(parts) if (names := names_of(X)) is not None}
     if not named:
         return None, parts
-    first = min(named)
-    columns = named[first]
-    for node, names in named.items():
-        if set(names) != set(columns):
-            lacking, beside = (sorted({*a} - {*b}) for a, b in ((columns, names), (names, columns)))
-            what = f'no column "{lacking[0]}"' if lacking else f'a column "{beside[0]}" besides'
-            raise DataError(
-                f"node {node} has {what}, unlike node {first}: give every node the same columns"
-            )
+    wrong = unlike(parts)
+    if wrong:
+        raise DataError(f"{wrong}: give every node the same columns")
+    columns = named[min(named)]
     return columns, [
         X if named.get(node, columns) == columns else X[by_name(X, columns)]
         for node, X in enumerate(parts)
     ]
+
+
+def unlike(parts: list[Any]) -> str:
+    """Which node has other columns than the first that names its own, and one of them."""
+    named = {node: names for node, X in enumerate(parts) if (names := names_of(X)) is not None}
+    for node, names in named.items():
+        first = min(named)
+        lacking, beside = (
+            sorted({*a} - {*b}) for a, b in ((named[first], names), (names, named[first]))
+        )
+        if lacking or beside:
+            what = f'no column "{lacking[0]}"' if lacking else f'a column "{beside[0]}" besides'
+            return f"node {node} has {what}, unlike node {first}"
+    return ""
 
 
 def by_name(X: Frame, columns: tuple[str, ...]) -> list[Any]:
@@ -168,6 +183,23 @@ def has_commas(column: Column) -> bool:
     """Whether texts are numbers but for a comma in them."""
     texts = [str(value) for value in column.dropna().head(SAMPLE)]
     return 2 * sum(bool(COMMA.fullmatch(text)) for text in texts) > len(texts)
+
+
+def counts_days(column: Column) -> bool:
+    """Whether whole numbers are dates, as 20240131 is: all of them, and several."""
+    import pandas as pd
+
+    values = as_floats(column)
+    days = np.unique(values[~np.isnan(values)])
+    if len(days) < FEW_DAYS or days[0] < EARLIEST or days[-1] > LATEST or (days % 1).any():
+        return False
+    texts = pd.Series(days.astype(np.int64).astype(str))
+    return bool(pd.to_datetime(texts, format="%Y%m%d", errors="coerce").notna().all())
+
+
+def have_units(texts: Sequence[str]) -> bool:
+    """Whether texts are numbers but for what they count: 5 kg, 3 %, $7."""
+    return 2 * sum(bool(UNIT.fullmatch(text)) for text in texts) > len(texts)
 
 
 def place(X: Frame, row: int) -> str:

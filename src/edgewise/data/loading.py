@@ -104,8 +104,11 @@ def read_samples(
     decimal: str | None = None,
     encoding: str | None = None,
     header: bool | None = None,
+    na: Sequence[str] = (),
+    labelled: bool = True,
 ) -> Samples:
-    """What `load` reads, with names, lines and what was done, as far as the file knows them."""
+    """What `load` reads, with names, lines and what was done, as far as the file knows them.
+    `labelled`: whether an npz must have labels; without them they are NaN."""
     kind = kind_of_file(path)
     if kind == "table":
         return _of_table(
@@ -121,14 +124,15 @@ def read_samples(
             decimal,
             encoding,
             header,
+            na,
         )
-    if missing or encode or ignore:
+    if missing or encode or ignore or na:
         raise DataError(
-            f"{path} is {kind}: missing, encode and ignore go with tables (CSV, Parquet, Arrow)"
+            f"{path} is {kind}: missing, encode, ignore and na go with tables (CSV, Parquet, Arrow)"
         )
     if kind == "libsvm":
         return Samples(*read_libsvm(path, features, dtype, dense))
-    X, y = read_npz(path, features, dtype, dense)
+    X, y = read_npz(path, features, dtype, dense, labelled)
     with np.load(path, allow_pickle=False) as file:  # which `edgewise split` may have written
         names = as_names(file["columns"], X.shape[1]) if "columns" in file.files else None
         lines = file["lines"] if "lines" in file.files else None
@@ -170,6 +174,7 @@ def _of_table(
     decimal: str | None = None,
     encoding: str | None = None,
     header: bool | None = None,
+    na: Sequence[str] = (),
 ) -> Samples:
     kind = float_dtype(np.dtype(dtype))
     named = {label, *ignore} - {"first", "last"}
@@ -180,8 +185,9 @@ def _of_table(
         encoding=encoding,
         header=header,
         names=named,
+        na=na,
     )
-    frame, y, preparation = prepare(table, label, missing, encode, ignore)
+    frame, y, preparation = prepare(table, label, missing, encode, ignore, na)
     if features is not None and features != frame.shape[1]:
         raise DataError(
             f"{path} has {frame.shape[1]} features, not {features}: leave `features` out"

@@ -13,6 +13,7 @@ from edgewise.data.arrays import Array, aligned_empty, missing_labels
 from edgewise.data.cells import (
     absent,
     as_texts,
+    blanked,
     centre,
     label_column,
     levels_of,
@@ -25,6 +26,7 @@ from edgewise.data.cells import (
     refuse_text,
     shown,
     some,
+    suspicions,
     with_a_column,
 )
 from edgewise.data.frames import Frame, place, source
@@ -45,6 +47,7 @@ class Preparation:
     indicated  columns with another beside them that says where cells were missing
     label      the column of labels
     done       what was done, in sentences
+    na         texts and numbers that stand for a missing cell, besides the usual ones
     """
 
     columns: tuple[str, ...]
@@ -54,6 +57,7 @@ class Preparation:
     indicated: tuple[str, ...]
     label: str | None
     done: tuple[str, ...] = ()
+    na: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -75,6 +79,7 @@ class Preparation:
                 f"{', '.join(self.columns)}"
             )
         table = table[frames.by_name(table, self.columns)].set_axis(list(self.columns), axis=1)
+        table = blanked(table, self.na)
         columns = {name: self._read(table, name) for name in self.columns}
         if self.missing == "drop":
             whole = ~np.any([absent(c) for c in columns.values()], axis=0)
@@ -91,8 +96,8 @@ class Preparation:
     def from_dict(cls, saved: Mapping[str, Any]) -> Preparation:
         if (saved.get("format"), saved.get("version")) != ("edgewise-preparation", 1):
             raise DataError("this is no preparation of a table, version 1: prepare the table again")
-        given = {f.name: saved[f.name] for f in fields(cls)}
-        for name in ("columns", "indicated", "done"):
+        given = {f.name: saved[f.name] for f in fields(cls) if f.name in saved or f.name != "na"}
+        for name in {"columns", "indicated", "done", "na"} & given.keys():
             given[name] = tuple(given[name])
         given["levels"] = {name: tuple(levels) for name, levels in given["levels"].items()}
         return cls(**given)
@@ -154,6 +159,7 @@ def prepare(
     missing: str | None = None,
     encode: str | None = None,
     ignore: Sequence[str] = (),
+    na: Sequence[str] = (),
 ) -> Prepared:
     """X, y and what was done to get there, of a pandas.DataFrame; `read_table` makes one of a file.
 
@@ -165,6 +171,7 @@ def prepare(
     encode   "onehot": a column of zeros and ones for each level of a column of text, or one where
              there are two; levels are those of all rows. None refuses text
     ignore   columns to leave out
+    na       what stands for a missing cell besides nothing at all: ["n.a.", "-999"]
 
     Means and levels are taken over all rows given, of whichever node: before `split` that is what
     an experiment may do. Nodes with tables of their own agree on one `Preparation` and `apply` it.
@@ -184,6 +191,10 @@ def prepare(
     if ignore:
         table = table.drop(columns=list(ignore))
         done.append(f"columns left out: {', '.join(ignore)}")
+    na = tuple(map(str, na))
+    table = blanked(table, na)
+    if na:
+        done.append(f"cells taken as missing, besides empty ones: {some(na)}")
     if table.shape[1] < 2:
         raise DataError(
             f"{source(table)}{'one column' if table.shape[1] else 'no columns'}: give features and "
@@ -204,7 +215,8 @@ def prepare(
     features = table.drop(columns=target)
     if encode is None:
         refuse_text(features)
-    cells = {name: read_cells(features, name) for name in features.columns}
+    cells = {name: read_cells(features, name, encode is not None) for name in features.columns}
+    done += suspicions(features, cells)
     gaps = {name: gap for name, c in cells.items() if (gap := absent(c)).any()}
     if gaps and missing is None:
         raise missing_cells(features, gaps)
@@ -235,7 +247,7 @@ def prepare(
             fills[name] = fill
     indicated = tuple(n for n in gaps if missing == "indicator" and n not in levels)
     preparation = Preparation(
-        tuple(map(str, features.columns)), missing, levels, fills, indicated, target
+        tuple(map(str, features.columns)), missing, levels, fills, indicated, target, na=na
     )
     if gaps:
         how = {n: f"{gap.sum()} with {shown(fills[n])}" for n, gap in gaps.items()}

@@ -82,8 +82,10 @@ def read_npz(
     features: int | None = None,
     dtype: DTypeLike = np.float64,
     dense: bool | None = None,
+    labelled: bool = True,
 ) -> tuple[Matrix, Array]:
-    """Arrays X and y, or y beside data, indices, indptr and shape of a CSR matrix."""
+    """Arrays X and y, or y beside data, indices, indptr and shape of a CSR matrix; without y all
+    labels are NaN unless they must be there."""
     kind = float_dtype(np.dtype(dtype))
     try:
         with np.load(path, allow_pickle=False) as file:
@@ -94,6 +96,9 @@ def read_npz(
         raise DataError(
             f"{path} cannot be read ({error}): save it again with numpy.savez"
         ) from None
+    if not labelled and arrays.keys() & {"X", "shape"}:
+        rows = arrays["X"].shape[:1] if "X" in arrays else arrays["shape"][:1]
+        arrays.setdefault("y", np.full(rows, np.nan))
     if {"X", "y"} <= arrays.keys():
         float_dtype(arrays["X"].dtype)
         X = as_matrix(arrays["X"].astype(kind, copy=False))

@@ -30,6 +30,7 @@ def read_table(
     encoding: str | None = None,
     header: bool | None = None,
     names: Collection[str] = (),
+    na: Collection[str] = (),
 ) -> Frame:
     """A pandas.DataFrame from a text file with columns, from Parquet or from Arrow (Feather).
 
@@ -38,25 +39,25 @@ def read_table(
     every message can name it; of Parquet and Arrow it counts rows from 0. Without a header columns
     are called "1", "2", ... `names` are of columns that the first line is then taken to name. What
     was not as usual is told in `.attrs["notes"]`. Cells that are empty, ?, ., NA, NaN, null or None
-    are missing. .gz, .bz2 and .xz may follow the suffix.
+    are missing, and in text those that are one of `na`. .gz, .bz2 and .xz may follow the suffix.
     """
     suffixes = [suffix.lower() for suffix in Path(path).suffixes if suffix.lower() not in OPENERS]
     if suffixes[-1:] and suffixes[-1] in PARQUET + ARROW:
         return read_arrow(path, suffixes[-1])
     layout = sniff(path, separator, decimal, encoding, header, names)
     try:
-        return _of_text(path, layout)
+        return _of_text(path, layout, na)
     except UnicodeDecodeError as error:
         if encoding is not None or layout.encoding != "utf-8":
             raise DataError(
                 f"{path} is not in the encoding {layout.encoding} ({error}): give another"
             ) from None
     with _open(path) as file:  # what is no UTF-8 comes late in the file
-        return _of_text(path, layout._replace(encoding=fallback(file.read())))
+        return _of_text(path, layout._replace(encoding=fallback(file.read())), na)
 
 
-def _of_text(path: str | PathLike[str], layout: Layout) -> Frame:
-    frame = _parse(path, layout)
+def _of_text(path: str | PathLike[str], layout: Layout, na: Collection[str]) -> Frame:
+    frame = _parse(path, layout, na)
     notes = []
     if layout.encoding in ("cp1252", "latin-1"):
         called = {"cp1252": "Windows-1252", "latin-1": "Latin-1"}[layout.encoding]
@@ -78,7 +79,7 @@ def _of_text(path: str | PathLike[str], layout: Layout) -> Frame:
     return frame
 
 
-def _parse(path: str | PathLike[str], layout: Layout) -> Frame:
+def _parse(path: str | PathLike[str], layout: Layout, na: Collection[str]) -> Frame:
     import pandas as pd
 
     options: dict[str, Any] = {}
@@ -96,7 +97,7 @@ def _parse(path: str | PathLike[str], layout: Layout) -> Frame:
                 skiprows=layout.skip,
                 skip_blank_lines=False,
                 skipinitialspace=True,
-                na_values=MISSING_TEXTS,
+                na_values=[*MISSING_TEXTS, *na],
                 encoding=layout.encoding,
                 decimal=layout.decimal,
                 thousands=layout.thousands,

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from jax import Array, lax
 
 from edgewise.backend.pytree import pytree
+from edgewise.data import frames
 from edgewise.data.arrays import as_labels, as_matrix
 from edgewise.data.shards import Shards
 from edgewise.errors import DataError, ProblemError
@@ -102,6 +103,7 @@ class Described(NamedTuple):
     sizes: np.ndarray  # (V,) n_i
     costs: Costs | None
     tops: np.ndarray | None  # (V,) the largest eigenvalue of each node's Q
+    unlike: str = ""  # which node has columns of other names, where tables name theirs
 
 
 def describe(shards: Any, cost: Any) -> Described:
@@ -111,6 +113,7 @@ def describe(shards: Any, cost: Any) -> Described:
         listed = None if shards is None else list(shards)
     if cost is None and (listed is None or is_plain(listed)):
         return Described(shards, np.zeros(0, int), None, None)
+    listed, unlike = named_alike(listed)
     parts = parts_of(shards, listed)
     costs = each_cost(cost, parts)
     sizes = np.array(
@@ -119,14 +122,14 @@ def describe(shards: Any, cost: Any) -> Described:
     n = int(sizes.max())
     made = filled(parts, n)
     if all(c is None for c in costs) and all(part is not None for part in parts):
-        return Described(made, sizes, None, None)
+        return Described(made, sizes, None, None, unlike)
     Q, q = np.zeros((len(costs), n, n)), np.zeros((len(costs), n))
     for i, c in enumerate(costs):
         if c is not None:
             Q[i, : c.size, : c.size], q[i, : c.size] = c.Q, c.q
     lossy = np.array([[float(part is not None)] for part in parts])
     tops = np.array([0.0 if c is None else c.top for c in costs])
-    return Described(made, sizes, Costs(Q, q, lossy), tops)
+    return Described(made, sizes, Costs(Q, q, lossy), tops, unlike)
 
 
 def is_plain(parts: list[Any]) -> bool:
@@ -135,6 +138,20 @@ def is_plain(parts: list[Any]) -> bool:
         return len({np.shape(X)[1] for X, _ in parts}) <= 1
     except (TypeError, ValueError, IndexError):
         return not any(part is None for part in parts)  # what is wrong is said where it is read
+
+
+def named_alike(listed: list[Any] | None) -> tuple[list[Any] | None, str]:
+    """Tables whose columns have the same names with these in one order; else which node has others,
+    as nodes may whose models need not be equal."""
+    pairs = [part for part in listed or [] if part is not None]
+    if listed is None or not all(isinstance(p, list | tuple) and len(p) == 2 for p in pairs):
+        return listed, ""
+    tables = [None if part is None else frames.as_pandas(part[0]) for part in listed]
+    unlike = frames.unlike(tables)
+    if not unlike:
+        _, tables = frames.in_one_order(tables)
+    both = zip(tables, listed, strict=True)
+    return [None if part is None else (X, part[1]) for X, part in both], unlike
 
 
 def parts_of(shards: Any, listed: list[Any] | None) -> list[Any]:

@@ -136,8 +136,8 @@ class PenaltySum(Addable):
     @property
     def diagonal(self) -> bool:
         terms = self.terms()
-        whole = terms.groups or (terms.l1_radius, terms.l2_radius) != (None, None)
-        return not whole and all(map(takes_steps, terms.others))
+        balls = terms.l1_radius is not None or terms.l2_radius is not None
+        return not terms.groups and not balls and all(map(takes_steps, terms.others))
 
     @property
     def ridge(self) -> Any:

@@ -35,8 +35,9 @@ class Terms(NamedTuple):
     @property
     def plain(self) -> bool:
         """Whether it is l1 and a squared l2 at most."""
-        radii = self.lower, self.l1_radius, self.l2_radius
-        return not (self.planes or self.groups or self.others) and radii == (None, None, None)
+        limits = self.lower, self.l1_radius, self.l2_radius
+        others = self.planes or self.groups or self.others
+        return not others and all(limit is None for limit in limits)
 
     def plus(self, other: "Terms") -> "Terms":
         def join(how: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:

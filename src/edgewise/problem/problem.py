@@ -74,7 +74,7 @@ class Problem:
         classes: Any = None,
         cost: Any = None,
     ) -> None:
-        shards, self.sizes, self.cost, self.cost_tops = describe(shards, cost)
+        shards, self.sizes, self.cost, self.cost_tops, self.unlike = describe(shards, cost)
         if self.cost is not None and not self.cost.lossy.all():
             if weights != "node" or sample_weight is not None:
                 raise ProblemError(
@@ -128,8 +128,8 @@ class Problem:
             self.sizes = np.full(self.nodes, self.size)
         elif self.size != p:
             raise ProblemError(
-                "costs, and nodes of unequal sizes, go with losses of one output and no intercept: "
-                "add a column of ones instead"
+                f"{self.unlike}{'; ' if self.unlike else ''}costs, and nodes of unequal sizes, go "
+                "with losses of one output and no intercept: add a column of ones instead"
             )
         if self.cost is not None:
             self.scale = without_data(self.scale, self.cost.lossy, self.shards.counts)

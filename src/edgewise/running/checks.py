@@ -48,9 +48,11 @@ def check(problem: Any, graph: Any, method: Any, reference: Any) -> None:
             "split the data over as many nodes as the graph has"
         )
     if problem.unequal:
+        why = f" ({problem.unlike})" if problem.unlike else ""
         raise ProblemError(
-            "nodes have models of different sizes, which cannot be equal: say what holds between "
-            "neighbours, between={(i, j): edgewise.Coupling(A, B), ...}"
+            f"nodes have models of different sizes, which cannot be equal{why}: give every node "
+            "the same columns, or say what holds between neighbours, "
+            "between={(i, j): edgewise.Coupling(A, B), ...}"
         )
     graph.require_connected()
     chosen = choose(method, problem, graph).method
