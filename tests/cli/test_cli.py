@@ -150,7 +150,16 @@ def test_a_run_that_was_cut_short_goes_on_to_the_identical_result():
     before = Path("cut/run.toml").read_text()
     wrong = call("solve", "--resume", "cut", "--seed", 5, code=2)
     assert "written by another run, which had other data or split, seed: give" in wrong.stderr
+    assert "(--seed was 0 and is 5)" in wrong.stderr
     assert Path("cut/run.toml").read_text() == before
+
+
+def test_sets_that_do_not_meet_are_named_and_nothing_else_is_advised():
+    apart = ["--penalty", "0-1=box:1,2", "--penalty", "2=box:-2,-1", "--nodes", 3, "--no-save"]
+    words = ["breast_cancer", *apart, "--method", "pd", "--rounds", 20, "--tol", 1e-6]
+    told = " ".join(call("solve", *words, "--no-reference", code=1).stdout.split())
+    assert "no point satisfies both penalties, those of nodes 0 and 2 (coordinate 0): l" in told
+    assert "--scale" not in told
 
 
 def test_a_run_without_its_checkpoint_is_not_run_again_in_silence():

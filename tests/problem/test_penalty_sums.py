@@ -14,6 +14,7 @@ import edgewise as ew
 from edgewise.backend.declared import declared
 from edgewise.backend.pytree import pytree
 from edgewise.errors import ProblemError
+from edgewise.problem.from_text import penalty_of
 from edgewise.problem.penalty_sum import PenaltySum, closed_form, takes_steps
 from edgewise.problem.projections import splitting
 from edgewise.problem.stacked_penalties import stack
@@ -251,6 +252,7 @@ def test_what_sums_say_of_themselves():
         (lambda: ew.L1(1) + 3, "L1(lam=1.0) + 3: 3 is no penalty: give an object with value(x)"),
         (lambda: np.ones(2) + ew.L1(1), "is no penalty"),
         (lambda: ew.L1(1) & ew.Box(0, 1), "L1(lam=1.0) is no set, and & is where sets intersect"),
+        (lambda: penalty_of("l1:1 & box:0,1"), "L1(lam=1.0) is no set, and & is where sets"),
         (lambda: ew.Box(0, 1) + ew.Box, "is no penalty: give an object"),
         (lambda: ew.Box(0, 1) & ew.Box(2, 3), "no point is within all bounds: widen one"),
         (lambda: stack(ew.L1(1) + ew.Box([0, 0], 1), 2, N), f"give vectors of {N} entries"),

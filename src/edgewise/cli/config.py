@@ -1,5 +1,6 @@
 """Options from files: `--config run.toml`, and what a run's folder says it was given."""
 
+import tomllib
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from edgewise.fileio import read_toml
 
 ABOUT = ("command", "version")  # what a saved configuration says of itself
 ABOUT_THIS_CALL = ("config", "json", "debug", "out", "save", "progress", "resume")
+MAY_CHANGE = ("rounds", "tol", "record_every", "oracle_budget", "reference", "devices", "tensorboard")
 PATHS = ("data", "shards", "sample_weight", "graph", "x0", "duals", "checkpoint")
 
 
@@ -85,3 +87,19 @@ def effective_config(command: str, options: Any) -> dict[str, Any]:
             value = str(Path(value).resolve())
         chosen[field.name] = value
     return chosen
+
+
+def changes(before: str, now: dict[str, Any]) -> list[str]:
+    """What is given otherwise than in a saved configuration, of what decides how a run goes on."""
+    old = tomllib.loads(before)
+
+    def text(value: Any) -> str:
+        if value is None:
+            return "not given"
+        return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+    return [
+        f"--{name.replace('_', '-')} was {text(old.get(name))} and is {text(now.get(name))}"
+        for name in (*old, *(name for name in now if name not in old))
+        if name not in (*ABOUT, *MAY_CHANGE) and text(old.get(name)) != text(now.get(name))
+    ]

@@ -11,13 +11,13 @@ from typing import Any
 
 import edgewise as ew
 from edgewise import spec
-from edgewise.cli.config import effective_config
+from edgewise.cli.config import changes, effective_config
 from edgewise.cli.inputs import Inputs, make_engine, make_faults, make_inputs
 from edgewise.cli.launch import Ranks
 from edgewise.cli.options import SolveOptions
 from edgewise.cli.shell import exit_unless, noticing_interrupts, output, plain, print_end
 from edgewise.cli.summary import summarise, table, uneven
-from edgewise.errors import EdgewiseError, InputError
+from edgewise.errors import CheckpointError, EdgewiseError, InputError
 from edgewise.fileio import write_text, write_toml
 from edgewise.methods.auto import choose
 from edgewise.methods.catalogue import AUTO
@@ -109,8 +109,7 @@ def solve_by(ranks: Ranks, o: SolveOptions) -> None:
             run_folders.save_result(folder, problem, graph, result, plain(summary), labels)
         console.print(f"[bold]{o.method}[/]: {result.message}", highlight=False)
         console.print(table(summary))
-        said = "--scale" in result.message
-        if not (result.converged or o.scale or said) and uneven(held.shards.X):
+        if not (result.converged or o.scale or result.explanation) and uneven(held.shards.X):
             console.print("the columns differ in scale more than tenfold: try --scale")
         if ranks.speaks:
             print_end(o, console, folder, summary)
@@ -156,6 +155,9 @@ def logging_to(folder: Path | None, config: dict[str, Any]) -> Iterator[None]:
     try:
         yield
         log.info("%.1f seconds in all", time.monotonic() - began)
+    except CheckpointError as refused:
+        told = changes(before, config) if before is not None else []
+        raise CheckpointError(f"{refused} ({'; '.join(told)})" if told else f"{refused}") from None
     finally:
         log.removeHandler(handler)
         log.setLevel(level)

@@ -3,8 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from functools import reduce
-from operator import add
+from operator import add, and_
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,8 +85,12 @@ def loss_of(given: Any) -> Any:
 
 
 def penalty_of(text: str) -> Any:
-    """`l1:0.1`, or several that add up: `l1:0.1 + box:-1,1`."""
-    return reduce(add, [parse("penalty", part, PENALTIES) for part in re.split(PLUS, text)])
+    """`l1:0.1`, or several that add up, or sets that intersect: `l1:0.1 + box:-1,1`."""
+    first, *others = re.split(f"({PLUS})", text)
+    made = parse("penalty", first, PENALTIES)
+    for sign, part in zip(others[::2], others[1::2], strict=True):
+        made = (add if sign == "+" else and_)(made, parse("penalty", part, PENALTIES))
+    return made
 
 
 def penalties_of(given: Any, nodes: int) -> Any:
