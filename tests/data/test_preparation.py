@@ -128,6 +128,22 @@ def test_what_stands_for_a_missing_cell_can_be_said(sentinel):
     assert Preparation.from_dict(old).na == ()
 
 
+def test_tables_that_are_none_or_name_a_column_twice_are_refused():
+    for wrong in (None, np.eye(3), {"a": [1], "y": [0]}):
+        with pytest.raises(DataError, match="is no table: give one with names"):
+            prepare(wrong)
+    with pytest.raises(DataError, match='two columns are both called "sex": rename one'):
+        prepare(table().rename(columns={"city": "sex"}))
+
+
+def test_what_stands_for_a_missing_cell_is_no_truth_and_may_be_one_text():
+    given = table(gaps=False).assign(sex=pd.array(RNG.random(N) < 0.5, dtype="boolean"))
+    X, _, preparation = prepare(given, missing="mean", encode="onehot", na="1")
+    assert preparation.na == ("1",)
+    np.testing.assert_array_equal(X["sex"], given["sex"])
+    assert (X["dose"] != 1).all()
+
+
 def test_categories_are_levels_whatever_they_are_called():
     codes = RNG.choice([10, 20, 30], N)
     given = table(gaps=False).assign(dose=pd.Categorical(codes))

@@ -97,6 +97,12 @@ def numbers(table: Frame, name: str) -> Array:
     return values
 
 
+def words_of(na: Any) -> tuple[str, ...]:
+    """What stands for a missing cell, one or several, as texts."""
+    several = [na] if isinstance(na, str | int | float) else na
+    return tuple(text for text in map(str, several) if text.strip())
+
+
 def blanked(table: Frame, na: Sequence[str]) -> Frame:
     """The table without the cells that say in these words that they are missing, n.a. or -999."""
     if not na:
@@ -104,7 +110,9 @@ def blanked(table: Frame, na: Sequence[str]) -> Frame:
     texts, numbers = {text.strip() for text in na}, [float(t) for t in na if is_number(t, ".")]
 
     def marked(column: Column) -> Array:
-        if frames.kind_of(column) == "number" and column.dtype != bool:
+        if frames.is_truth(column):
+            return np.zeros(len(column), bool)
+        if frames.kind_of(column) == "number":
             return np.isin(frames.as_floats(column), numbers)
         return np.array([str(value).strip() in texts for value in column], bool)
 
@@ -156,7 +164,7 @@ def as_texts(column: Column) -> Array:
     there = column.notna().to_numpy()
     texts = np.full(len(column), None, object)
     for row, value in zip(np.flatnonzero(there), column[there], strict=True):
-        if isinstance(value, float) and value == int(value):
+        if isinstance(value, float) and value.is_integer():
             value = int(value)  # a level "1" is 1.0 in a column that has gaps
         text = (value.decode(errors="replace") if isinstance(value, bytes) else str(value)).strip()
         texts[row] = text or None

@@ -46,6 +46,8 @@ def is_frame(X: Any) -> bool:
 def as_pandas(X: Any) -> Any:
     """A table of polars or Arrow as pandas' frame, so that columns keep their names; anything else
     as it is."""
+    if hasattr(X, "collect") and hasattr(X, "collect_schema"):  # polars', not yet computed
+        X = X.collect()
     if is_frame(X) or not (hasattr(X, "to_pandas") and hasattr(X, "columns")):
         return X
     try:
@@ -130,6 +132,12 @@ def kind_of(column: Column) -> str:
         dates = sum(bool(DATE.fullmatch(value)) for value in given if isinstance(value, str))
         return "date" if 2 * dates > len(given) else "text"
     return "other"
+
+
+def is_truth(column: Column) -> bool:
+    from pandas.api import types
+
+    return bool(types.is_bool_dtype(column.dtype))
 
 
 def as_floats(column: Column) -> NDArray[Any]:

@@ -28,6 +28,7 @@ from edgewise.data.cells import (
     some,
     suspicions,
     with_a_column,
+    words_of,
 )
 from edgewise.data.frames import Frame, place, source
 from edgewise.errors import DataError, UnknownName
@@ -180,7 +181,15 @@ def prepare(
         if value is not None and value not in known:
             raise UnknownName(f"{name}=", value, known)
     table = frames.as_pandas(table)
+    if not frames.is_frame(table):
+        raise DataError(
+            f"{type(table).__name__} is no table: give one with names, pandas.DataFrame(...) or "
+            "what read_table gives"
+        )
     own = [str(name) for name in table.columns]
+    twice = next((name for name in own if own.count(name) > 1), None)
+    if twice is not None:
+        raise DataError(f'{source(table)}two columns are both called "{twice}": rename one')
     table = table.set_axis(own, axis=1)
     done = list(table.attrs.get("notes", ()))
     for name in ignore:
@@ -191,7 +200,7 @@ def prepare(
     if ignore:
         table = table.drop(columns=list(ignore))
         done.append(f"columns left out: {', '.join(ignore)}")
-    na = tuple(map(str, na))
+    na = words_of(na)
     table = blanked(table, na)
     if na:
         done.append(f"cells taken as missing, besides empty ones: {some(na)}")

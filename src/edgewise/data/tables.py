@@ -13,6 +13,7 @@ from typing import IO, Any
 import numpy as np
 
 from edgewise.data.arrow import ARROW, PARQUET, read_arrow
+from edgewise.data.cells import words_of
 from edgewise.data.frames import LINE, Frame
 from edgewise.data.sniffing import READING, SPACES, Layout, fallback, sniff
 from edgewise.data.text import OPENERS, UNREADABLE, missing
@@ -44,7 +45,7 @@ def read_table(
     suffixes = [suffix.lower() for suffix in Path(path).suffixes if suffix.lower() not in OPENERS]
     if suffixes[-1:] and suffixes[-1] in PARQUET + ARROW:
         return read_arrow(path, suffixes[-1])
-    layout = sniff(path, separator, decimal, encoding, header, names)
+    layout, na = sniff(path, separator, decimal, encoding, header, names), words_of(na)
     try:
         return _of_text(path, layout, na)
     except UnicodeDecodeError as error:
