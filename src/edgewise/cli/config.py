@@ -14,7 +14,15 @@ from edgewise.fileio import read_toml
 
 ABOUT = ("command", "version")  # what a saved configuration says of itself
 ABOUT_THIS_CALL = ("config", "json", "debug", "out", "save", "progress", "resume")
-MAY_CHANGE = ("rounds", "tol", "record_every", "oracle_budget", "reference", "devices", "tensorboard")
+MAY_CHANGE = (
+    "rounds",
+    "tol",
+    "record_every",
+    "oracle_budget",
+    "reference",
+    "devices",
+    "tensorboard",
+)
 PATHS = ("data", "shards", "sample_weight", "graph", "x0", "duals", "checkpoint")
 
 
