@@ -43,7 +43,15 @@ from edgewise.running.trace import read_csv
 
 GRAPH = ew.Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])
 VICTIM, OTHERS, NEW = 1, (0, 2, 3), 4
-FIT = Fit("saga-pd", ("batch=8",), ridge=0.03, classes=(0, 1), eta=0.25, patience=0.3)
+FIT = Fit(
+    "saga-pd",
+    ("batch=8",),
+    weights="node",
+    ridge=0.03,
+    classes=(0, 1),
+    eta=0.25,
+    patience=0.3,
+)
 FEW = 3500  # rounds, of runs that are not to rest
 PORT = 29500  # and the next ones: below those that systems give to whoever asks for any
 EVENT_AT, LATER = 200, 100  # rounds

@@ -195,7 +195,7 @@ def samples(n: int, id: int) -> tuple[np.ndarray, np.ndarray]:
 def mesh_for(n: int, folder: Path, port: int) -> dict[int, PeerConfig]:
     rounds = WARM_UP + ROUNDS[n] + 10  # the last one writes the model, and says farewell
     fit = Fit("saga-pd", ("batch=8",), ridge=1e-3, rounds=rounds, mode="strict", wire=WIRE)
-    fit = replace(fit, classes=(-1.0, 1.0))
+    fit = replace(fit, weights="node", classes=(-1.0, 1.0))
     made = mesh.create(folder, GRAPH, fit, [()] * PEERS, lambda i: "127.0.0.1", port, 2)
     return made.peers
 

@@ -10,7 +10,7 @@ from edgewise.peers.config.peer_config import Fit
 RIDGE = 0.3
 GRAPH = ew.Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])
 PENALTIES = [("l1:1e-2",), ("box:-0.1,0.1",), (), ("l2-ball:0.3",)]
-FIT = Fit("saga-pd", ridge=RIDGE, classes=(-1.0, 1.0))
+FIT = Fit("saga-pd", weights="node", ridge=RIDGE, classes=(-1.0, 1.0))
 
 
 def penalised():

@@ -176,6 +176,8 @@ def fit_of(o: InitOptions) -> "Fit":
 
     given = {f.name: getattr(o, f.name) for f in fields(Fit)}
     given |= {"eta": number_or_text(o.eta), "rho": number_or_text(o.rho)}
+    if o.weights is None and not o.between:
+        given["weights"] = "sample"
     if o.classes is not None:
         given["classes"] = labels(o.classes.split(","))
     given = {key: value for key, value in given.items() if value is not None}

@@ -92,6 +92,29 @@ class InitOptions(CommonOptions, KeyOptions, MethodOptions):
     port: Annotated[int, option(PEERS, "Peer I listens on this plus I.")] = 24700
     loss: Annotated[str, same(ProblemOptions, "loss")] = "logistic"
     ridge: Annotated[float, same(ProblemOptions, "ridge")] = 0.0
+    weights: Annotated[
+        Text,
+        option(
+            PROBLEM,
+            "sample: a peer counts by its samples, as if all were in one place; node: as every "
+            "other.",
+            show_default="sample; with --between node",
+            autocompletion=names.weights,
+        ),
+    ] = None
+    standardize: Annotated[
+        bool,
+        option(
+            PROBLEM,
+            "Columns of mean 0 and variance 1 over all peers' samples; models are in the data's "
+            "own units.",
+            "--standardize",
+        ),
+    ] = False
+    holdout: Annotated[
+        Number,
+        option(PROBLEM, "Part of every peer's samples that the model is tried on, as 0.2."),
+    ] = None
     penalty: Annotated[Several, same(ProblemOptions, "penalty")] = None
     between: Annotated[Several, BETWEEN] = None
     intercept: Annotated[bool, same(ProblemOptions, "intercept")] = False

@@ -77,22 +77,34 @@ def standardize(
         graph, [second_sums(X, each, about, unit) for X, each in parts(held, w)], **options
     )
     shift, square = second.value[1 : p + 1] / total, second.value[p + 1 :] / total
-    mean = about + shift * unit
-    spread = np.sqrt(np.maximum(square - shift**2, 0)) * unit
-    scale = np.where(spread <= CONSTANT * np.abs(mean), 1.0, spread)
-    dense = isinstance(held.X, np.ndarray)
     both: tuple[NetworkSum, ...] = (first, second)
-    scaling = Standardization(
-        centre=mean if dense else np.zeros(p),
-        scale=scale,
-        mean=mean,
-        variance=spread**2,
-        count=held.samples,
+    scaling = replace(
+        scaling_of(about, unit, shift, square, isinstance(held.X, np.ndarray), held.samples),
         rounds=sum(each.rounds for each in both),
         bytes_sent=sum(each.bytes_sent for each in both),
         reached=all(each.reached for each in both),
     )
     return replace(held, X=scaling.apply(held.X), scaling=scaling), scaling
+
+
+def scaling_of(
+    about: np.ndarray,
+    unit: np.ndarray,
+    shift: np.ndarray,
+    square: np.ndarray,
+    dense: bool,
+    count: int,
+) -> Standardization:
+    """Of the means of d and d^2, where d = (x - about) / unit, over `count` samples."""
+    mean = about + shift * unit
+    spread = np.sqrt(np.maximum(square - shift**2, 0)) * unit
+    return Standardization(
+        centre=mean if dense else np.zeros(len(mean)),
+        scale=np.where(spread <= CONSTANT * np.abs(mean), 1.0, spread),
+        mean=mean,
+        variance=spread**2,
+        count=count,
+    )
 
 
 def as_shards(shards: Any) -> Shards:

@@ -211,6 +211,7 @@ def test_what_differs_is_named_whoever_has_it(change, named):
         facts=facts,
         facts_towards=lambda other: facts,
         edges={},
+        agreeing=False,
         strict=False,
     )
     said = {

@@ -47,7 +47,7 @@ def test_init_writes_what_every_peer_needs():
             assert n.address == peer(n.id).listen
             back = next(b for b in peer(n.id).neighbours if b.id == i)
             assert n.dial == (i < n.id) != back.dial
-        assert config.fit == Fit()
+        assert config.fit == Fit(weights="sample")
         row = told["peers"][i]
         names = [f"peer{i}.toml", f"peer{i}.pem", f"peer{i}.key", "authority.pem"]
         assert (row["address"], row["files"]) == (config.listen, names)
@@ -71,6 +71,7 @@ def test_every_field_of_a_fit_has_its_option():
     words += ["--intercept", "--classes", "1,2,5", "--features", "30", "--rounds", "7"]
     words += ["--seconds", "2", "--tol", "1e-9", "--seed", "3", "--eta", "0.25", "--rho", "theory"]
     words += ["--dtype", "float32", "--wire", "float32", "--dual-noise", "0.1"]
+    words += ["--weights", "node", "--standardize", "--holdout", "0.2"]
     call("init", *RING, *words, "--patience", "0.5", "--bits", 8)
     fit = peer(4).fit
     assert [f.name for f in fields(Fit) if getattr(fit, f.name) == f.default] == ["mode"]

@@ -15,7 +15,7 @@ import edgewise as ew
 from edgewise.peers.config.peer_config import Fit, read
 from edgewise.peers.operations import mesh
 
-FIT = Fit("saga-pd", ridge=1e-2, rounds=10**8, classes=(-1.0, 1.0), patience=0.3)
+FIT = Fit("saga-pd", weights="node", ridge=1e-2, rounds=10**8, classes=(-1.0, 1.0), patience=0.3)
 
 
 def optimum(problem, ids):

@@ -17,7 +17,7 @@ SIZES = [  # unknowns: messages of 10 MB and of 100 MB, which take peers of 2.2 
     pytest.param(12_500_000, marks=pytest.mark.soak),
 ]
 SAMPLES, ENTRIES = 2, 200_000  # of a peer; of a sample
-FIT = Fit("saga-pd", ridge=0.1, mode="strict", rounds=4)
+FIT = Fit("saga-pd", weights="node", ridge=0.1, mode="strict", rounds=4)
 
 
 def sparse_problem(size, nodes):

@@ -25,7 +25,7 @@ from edgewise.running.trace import COLUMNS
 BLACK_HOLE = 6.0  # seconds
 GRAPH = ew.Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])
 PENALTIES = [("l1:1e-2",), ("box:-0.1,0.1",), (), ("l2-ball:0.3",)]
-FIT = Fit("saga-pd", ridge=1e-3, rounds=20_000, mode="strict", classes=(-1.0, 1.0))
+FIT = Fit("saga-pd", weights="node", ridge=1e-3, rounds=20_000, mode="strict", classes=(-1.0, 1.0))
 
 
 def penalised(nodes):

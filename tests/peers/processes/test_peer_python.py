@@ -19,7 +19,9 @@ from edgewise.peers.config.peer_config import Fit
 from edgewise.running.trace import COLUMNS
 
 pytestmark = pytest.mark.filterwarnings("ignore:peer . has one neighbour")
-FIT = Fit("saga-pd", ridge=1e-3, rounds=120, tol=1e-12, mode="strict", classes=(-1.0, 1.0))
+FIT = Fit(
+    "saga-pd", weights="node", ridge=1e-3, rounds=120, tol=1e-12, mode="strict", classes=(-1.0, 1.0)
+)
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from edgewise.peers.transport.frames import HEADER
 from edgewise.running.trace import COLUMNS
 
 RING = ew.Graph.ring(3)
-STRICT = Fit("saga-pd", ridge=1e-2, rounds=300, mode="strict", classes=(-1.0, 1.0))
+STRICT = Fit("saga-pd", weights="node", ridge=1e-2, rounds=300, mode="strict", classes=(-1.0, 1.0))
 
 
 def simulated(problem, name, rounds):

@@ -135,7 +135,9 @@ class Strangers:
 def attacked(tmp_path_factory):
     """A run that is disturbed in the middle, when it can neither end nor go on by itself."""
     problem, graph = problem_of(7, 3), ew.Graph.ring(3)
-    fit = Fit("saga-pd", ridge=1e-3, rounds=ROUNDS, mode="strict", classes=(-1.0, 1.0))
+    fit = Fit(
+        "saga-pd", weights="node", ridge=1e-3, rounds=ROUNDS, mode="strict", classes=(-1.0, 1.0)
+    )
     seen = {}
     with Peers(tmp_path_factory.mktemp("peers"), problem, graph, fit) as peers:
         peers.start(0, 1, 2)

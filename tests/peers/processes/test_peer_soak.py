@@ -23,7 +23,7 @@ pytestmark = pytest.mark.soak
 
 PEERS, TRICKS, KILLS, ROUNDS = 6, 25, 10, 20_000
 GRAPH = ew.Graph.from_edges([*((i, (i + 1) % PEERS) for i in range(PEERS)), (0, 3), (1, 4)])
-FIT = Fit("saga-pd", ridge=1e-2, rounds=10**9, classes=(-1.0, 1.0), patience=0.2)
+FIT = Fit("saga-pd", weights="node", ridge=1e-2, rounds=10**9, classes=(-1.0, 1.0), patience=0.2)
 
 
 def problem():

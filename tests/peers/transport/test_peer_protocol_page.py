@@ -105,6 +105,7 @@ def test_greetings_have_the_keys_of_the_page():
         facts=facts,
         facts_towards=lambda other: facts,
         edges={},
+        agreeing=False,
         incarnation="x",
         round=4,
     )

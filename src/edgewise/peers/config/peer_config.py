@@ -42,6 +42,9 @@ class Fit:
     method: str = "auto"
     set: tuple[str, ...] = ()
     loss: str = "logistic"
+    weights: str | None = None  # "sample": a peer counts by its samples, "node": as every other
+    standardize: bool = False  # columns, by means and spreads of all peers' samples
+    holdout: float | None = None  # part of every peer's samples that models are tried on
     ridge: float = 0.0
     intercept: bool = False
     classes: tuple[Any, ...] | None = None
@@ -88,6 +91,18 @@ class PeerConfig:
         return bool(self.between)
 
     @property
+    def weighs_samples(self) -> bool:
+        """Whether a peer counts by its samples. With couplings models are the peers' own, and every
+        peer counts alike."""
+        return not self.couples and self.fit.weights != "node"
+
+    @property
+    def sums_first(self) -> bool:
+        """Whether peers add up what they have before they fit."""
+        fit = self.fit
+        return self.weighs_samples or fit.standardize or fit.holdout is not None
+
+    @property
     def penalised(self) -> bool:
         return bool(self.penalty or self.own_penalty)
 
@@ -111,7 +126,8 @@ class PeerConfig:
     def agreed(self) -> dict[str, Any]:
         """What neighbours compare field by field before they start, as JSON can hold it."""
         fit = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self.fit).items()}
-        agreed = {"mesh": self.mesh, **fit}
+        weights = "sample" if self.weighs_samples else "node"
+        agreed = {"mesh": self.mesh, **fit, "weights": weights}
         if self.fit.mode == "strict":  # what is sent is kept until its receiver has saved it
             agreed["checkpoint_every"] = self.checkpoint_every
         return agreed
@@ -151,6 +167,7 @@ def read(path: str | Path) -> PeerConfig:
         "own_penalty": require_penalty(penalty, peer.get("penalty"), str(path)),
     }
     config = PeerConfig(path, neighbours=tuple(neighbours), fit=fit, **peer, **own)
+    require_no_sums_of_couplings(config)
     require_sound(config)
     return config
 
@@ -172,6 +189,22 @@ def require_sound(config: PeerConfig) -> None:
             f"{config.path}: peer.nodes is {config.nodes} and there are {len(ids)} neighbours: "
             "give the number of all peers, and one neighbour or more"
         )
+
+
+def require_no_sums_of_couplings(config: PeerConfig) -> None:
+    """Where models are the peers' own, there is nothing to weigh, or to scale, or to try them on
+    together."""
+    fit = config.fit
+    for name, given in (
+        ('weights = "sample"', fit.weights == "sample"),
+        ("standardize", fit.standardize),
+        ("holdout", fit.holdout is not None),
+    ):
+        if config.couples and given:
+            raise InputError(
+                f"{config.path}: fit.{name} goes with models that are equal, and there is "
+                "[between]: leave it out"
+            )
 
 
 def require_identity(config: PeerConfig) -> None:

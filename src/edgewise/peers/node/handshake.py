@@ -25,11 +25,12 @@ def agreed(peer: PeerState) -> dict[str, Any]:
 
 
 def greeting_of(peer: PeerState, link: Link) -> dict[str, Any]:
-    link.facts_sent = peer.facts_towards(link.other)
+    facts = None if peer.agreeing else peer.facts_towards(link.other)
+    link.facts_sent = facts or link.facts_sent
     return {
         "agreed": agreed(peer),
         "carries": carried(peer, link.other),
-        "facts": link.facts_sent,
+        "facts": facts,  # none before it knows how its data weigh
         "edge": link.pair,  # as it is weighed, if they have met before
         "incarnation": peer.incarnation,
         "resume_at": peer.round,
@@ -56,6 +57,9 @@ def settle_edge(peer: PeerState, link: Link, greeting: dict[str, Any]) -> str:
                 f"peer {other} has {named} = {shown(theirs.get(name))}, this peer "
                 f"{shown(mine.get(name))}: make them the same"
             )
+    link.provisional = peer.agreeing or greeting.get("facts", ...) is None
+    if link.provisional:
+        return ""  # they greet again when both know
     try:
         facts = facts_in(greeting["facts"])
         edge = greeting["edge"]

@@ -96,7 +96,7 @@ def change_neighbours(peer: PeerState, new: PeerConfig) -> None:
 def drop_silent_neighbours(peer: PeerState) -> None:
     """Those that left without a word. One that finished is not dropped: what it last sent stands
     for its data. They are neighbours again as soon as they come back."""
-    if peer.strict or peer.state == "waiting":
+    if peer.strict or peer.state in ("agreeing", "waiting"):
         return
     for id, link in peer.links.items():
         silent = time.monotonic() - link.last_heard

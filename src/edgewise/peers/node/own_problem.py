@@ -1,6 +1,6 @@
 """The problem of one peer, from its configuration and its own data alone."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,27 @@ def one_node(config: PeerConfig, shard: Any) -> Problem:
         problem = Problem(shards, loss, penalty, intercept=fit.intercept, classes=fit.classes)
     problem.ids = np.array([config.id])
     return problem
+
+
+def refitted(config: PeerConfig, problem: Problem, scaling: Any, weight: float | None) -> Problem:
+    """The same with its columns scaled, and its samples weighed: each counts V/N beside those of
+    V peers with N samples in all."""
+    shards: Any = problem.shards
+    if scaling is not None:
+        shards = replace(shards, X=scaling.apply(shards.X), scaling=scaling)
+    fit = config.fit
+    made = Problem(
+        shards,
+        spec.loss(fit.loss, fit.ridge),
+        own_penalty(config),
+        intercept=fit.intercept,
+        classes=problem.classes,
+    )
+    made.ids = problem.ids
+    own = int(made.counts[0])
+    if weight is not None:
+        made.scale = np.full(own, own * weight)
+    return made
 
 
 def coupled_node(config: PeerConfig, shards: Shards | None, loss: Any) -> Problem:

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from edgewise.peers.config.peer_config import PeerConfig
-from edgewise.peers.node import checkpoint
+from edgewise.peers.node import agreement, checkpoint
 from edgewise.peers.node.absence import count_lost_hops, ending_of
 from edgewise.peers.node.ending import MET
 from edgewise.peers.node.handshake import greeting_of, settle_edge
@@ -25,6 +25,7 @@ from edgewise.peers.node.saving import flush_trace, no_room, save_at_last, save_
 from edgewise.peers.node.signals import run_anywhere, stop_on_signals
 from edgewise.peers.node.state import PeerState
 from edgewise.peers.node.status import write_status
+from edgewise.peers.node.stepper import facts_of
 from edgewise.peers.node.termination import (
     agree_to_stop,
     count_converged_hops,
@@ -68,13 +69,19 @@ class Peer(PeerState):
             self.callback = callback
             self.prepare(problem)
             self.connections = Connections(self.config, self.links, self.max_frame_bytes, self)
-            found = checkpoint.resume(self)  # before anybody is greeted: they are told the round
+            found = None
+            if self.agreeing:
+                agreement.recall(self)
+            if not self.agreeing:
+                found = checkpoint.resume(self)  # before they are greeted: they are told the round
             self.begin_files()
             await self.connections.open()
             log.info("listens at port %d", self.connections.port)
             stop, self.halt = stop_on_signals(self.wakeup)
             maintenance = asyncio.ensure_future(maintain(self))
             try:
+                if self.agreeing:
+                    found = await self.agree(stop)
                 await begin(self, stop, found)
                 return await self.rounds(stop)
             except Mismatch as what:
@@ -86,10 +93,27 @@ class Peer(PeerState):
 
     def begin_files(self) -> None:
         try:
-            self.trace.begin(self.round)
+            if not self.agreeing:
+                self.trace.begin(self.round)
             write_status(self)
         except OSError as problem:
             raise no_room(problem) from None
+
+    async def agree(self, stop: asyncio.Event) -> dict[str, np.ndarray] | None:
+        """On what the fit takes from all peers. Only then it is known how data weigh, and so what
+        greetings say of them: neighbours that it met before are greeted again."""
+        self.state = "agreeing"
+        found = None
+        if await agreement.agree(self, stop):
+            found = checkpoint.resume(self)
+            self.begin_files()
+            for link in self.links.values():
+                if link.facts_sent is None:
+                    link.close()
+        else:
+            self.facts = facts_of(self.problem, len(self.links))  # nobody is told
+        self.state = "waiting"
+        return found
 
     # --- meeting the neighbours ------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from edgewise.data.shards import Shards
 from edgewise.methods.contract import Method
 from edgewise.peers.config.peer_config import Fit, PeerConfig, load
 from edgewise.peers.node.ending import Ending
@@ -29,6 +30,7 @@ from edgewise.peers.transport.frames import (
     max_frame_bytes,
 )
 from edgewise.peers.transport.links import Link
+from edgewise.peers.transport.reports import Report
 from edgewise.peers.transport.wakeup import Wakeup
 from edgewise.problem.problem import Problem
 
@@ -36,6 +38,7 @@ log = logging.getLogger("edgewise.peers")
 
 ROOM = 1 << 20  # bytes
 PRIVATE = 0o700  # mode of a peer's folder: models and messages tell of data
+MOST_COUNTS = 20  # numbers in a report of sums, besides two a column
 
 
 class PeerState:
@@ -44,12 +47,14 @@ class PeerState:
     stepper: Stepper
     carry: Any  # state and outbox
     fingerprint: str  # of what a checkpoint is for
+    data_fingerprint: str  # of the data as they came, where peers agree on sums
     facts: NodeFacts  # of this peer
     connections: Connections
 
     def __init__(self, config: str | Path | PeerConfig) -> None:
         self.config = config if isinstance(config, PeerConfig) else load(config)
         self.strict = self.config.fit.mode == "strict"
+        self.held: Shards | None = None  # samples that the model is tried on
 
     def prepare(self, problem: Any) -> None:
         """Everything but the streams, as at the start of a fit."""
@@ -61,6 +66,9 @@ class PeerState:
         self.method = method_of(fit, config.penalised, config.couples)
         self.edges: dict[int, OwnEdge] = own_edges(config, problem.size)  # by neighbour
         self.wakeup = Wakeup()
+        self.agreeing = config.sums_first  # until it is known how its data weigh
+        self.totals: dict[str, Report] = {}  # over all peers, by stage
+        self.agreed_on: dict[str, Any] = {}  # what they say
         ids = sorted(n.id for n in config.neighbours)
         self.links: dict[int, Link] = {id: self.new_link(id) for id in ids}
         self.members: list[int] = []  # whose messages the steps are taken with, in this order
@@ -87,12 +95,17 @@ class PeerState:
     def new_link(self, other: int) -> Link:
         # the last checkpoint may be under way still, and the one before it damaged
         ahead = 3 * self.config.checkpoint_every + 1
-        return Link(self.config.id, other, self.strict, self.format(other), ahead, self.wakeup)
+        made = Link(self.config.id, other, self.strict, self.format(other), ahead, self.wakeup)
+        for total in self.totals.values():
+            made.tell(total)
+        return made
 
     def format(self, other: int) -> MessageFormat:
         """Of messages to and from this neighbour."""
         if other not in self.edges:
-            return message_format(self.method.healing(), self.problem, self.settled_fit)
+            format = message_format(self.method.healing(), self.problem, self.settled_fit)
+            features = self.problem.shards.features if self.config.sums_first else None
+            return format._replace(sums=0 if features is None else MOST_COUNTS + 2 * features)
         prepared: Any = self.method.prepare(TWO_PEERS)[0]
         numbers = prepared.edge_numbers(self.edges[other].rows)
         return MessageFormat(1, numbers, self.settled_fit.wire)
@@ -114,7 +127,8 @@ class PeerState:
         return self.facts._replace(reach=self.edges[other].reach)
 
     def count_neighbours(self) -> None:
-        self.facts = facts_of(self.problem, len(self.links))
+        if not self.agreeing:
+            self.facts = facts_of(self.problem, len(self.links))
         if len(self.links) == 1:
             log.warning(
                 "its only neighbour, peer %d, learns each of its gradients where its penalty is "

@@ -17,11 +17,12 @@ class TraceWriter:
     def __init__(self, path: Path, about: Mapping[str, Any]) -> None:
         self.path, self.about = path, about
         self.rows: list[dict[str, float]] = []
-        self.written = 0
+        self.written, self.begun = 0, False
         self.left = (0, 0)  # the file as it was left here: which one, and its bytes
 
     def begin(self, round: int) -> None:
         """Of a run that goes on from this round: later rows, of rounds that were lost, go."""
+        self.begun = True
         self.rows = [row for row in rows_in(self.path) if row["rounds"] <= round] if round else []
         self.write_all(durable=True)
 
@@ -34,6 +35,8 @@ class TraceWriter:
 
     def flush(self) -> None:
         """To the file; anew, and with its head, where somebody has deleted or changed that."""
+        if not self.begun:  # the file is of the run that is to go on
+            return
         if self.found() != self.left:
             self.write_all()
         elif self.written < len(self.rows):

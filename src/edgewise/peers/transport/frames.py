@@ -13,7 +13,7 @@ from edgewise.backend.quantiser import UNIT_BYTES, packed_bytes
 
 HEADER = struct.Struct("<2sBBBBHQQQIIIIII")
 MAGIC, VERSION = b"EW", 4
-GREETING, VECTORS, FAREWELL, DELTA, HEARTBEAT = 1, 2, 3, 4, 5
+GREETING, VECTORS, FAREWELL, DELTA, HEARTBEAT, SUM = 1, 2, 3, 4, 5, 6
 PRECISIONS: dict[str, tuple[int, np.dtype[Any]]] = {
     "float32": (1, np.dtype("<f4")),
     "float64": (2, np.dtype("<f8")),
@@ -22,6 +22,7 @@ NEWS = np.dtype("<f4")
 FLAGS = tuple(np.array(flag, NEWS).tobytes() for flag in (0, 1))
 EXPONENT = np.dtype(f"<i{UNIT_BYTES}")  # of the unit of a delta's numbers
 MAX_TEXT = 1 << 16  # bytes of a greeting
+MAX_SUM = 80  # bytes of a number in a report of sums
 NEVER = (1 << 64) - 1
 NO_LOSS = (1 << 16) - 1
 LARGEST_NUMBER = {4: 1e30, 8: 1e100}  # by its bytes
@@ -54,6 +55,7 @@ class MessageFormat(NamedTuple):
     bits: int | None = None  # of the numbers in a delta, where deltas may come
     head: int = 0  # numbers of news that go with every message, a flag first
     body: int = 0  # numbers of news that go where the flag is 1
+    sums: int = 0  # numbers that a report of sums may have
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -73,6 +75,10 @@ class MessageFormat(NamedTuple):
     def news_bytes(self) -> int:
         """Head and body."""
         return (self.head + self.body) * NEWS.itemsize
+
+    @property
+    def report_bytes(self) -> int:
+        return MAX_TEXT + MAX_SUM * self.sums if self.sums else 0
 
 
 def encode(frame: Frame, wire: str = "float64", delta: MessageFormat | None = None) -> bytes:
@@ -109,14 +115,14 @@ def decode(data: bytes | bytearray, sender: int, receiver: int, format: MessageF
         raise ProtocolError(f"{len(data)} bytes are no frame")
     magic, version, kind, code, k, *progress, who, whom, count, length = HEADER.unpack_from(data)
     lost, round, saved, stop, hops, turn = progress
-    if magic != MAGIC or version != VERSION or not GREETING <= kind <= HEARTBEAT:
+    if magic != MAGIC or version != VERSION or not GREETING <= kind <= SUM:
         raise ProtocolError("no frame of this protocol")
     if (who, whom) != (sender, receiver):
         raise ProtocolError(f"from {who} to {whom}, not from {sender} to {receiver}")
     body = memoryview(data)[HEADER.size :]
     header = (kind, round, saved, stop, hops, who, whom)
-    if kind in (GREETING, FAREWELL, HEARTBEAT):
-        most = 0 if kind == HEARTBEAT else MAX_TEXT
+    if kind in (GREETING, FAREWELL, HEARTBEAT, SUM):
+        most = {HEARTBEAT: 0, SUM: format.report_bytes}.get(kind, MAX_TEXT)
         if code or k or not count == length == len(body) or count > most:
             raise ProtocolError("a text of a wrong length")
         return Frame(*header, bytes(body), (), lost, turn)
@@ -162,4 +168,4 @@ def require_finite(numbers: np.ndarray) -> None:
 def max_frame_bytes(format: MessageFormat) -> int:
     """Bytes of the largest frame that anybody may send."""
     vectors = max(format.whole_bytes, format.delta_bytes)
-    return HEADER.size + max(MAX_TEXT, vectors + format.news_bytes)
+    return HEADER.size + max(MAX_TEXT, vectors + format.news_bytes, format.report_bytes)

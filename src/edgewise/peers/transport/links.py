@@ -21,6 +21,7 @@ from edgewise.peers.transport.frames import (
     NEWS,
     NO_LOSS,
     PRECISIONS,
+    SUM,
     VECTORS,
     Frame,
     MessageFormat,
@@ -32,6 +33,7 @@ from edgewise.peers.transport.frames import (
 from edgewise.peers.transport.greeting import first_frame, greeting_in
 from edgewise.peers.transport.heartbeat import Stream, keep_alive
 from edgewise.peers.transport.news import merged, told
+from edgewise.peers.transport.reports import Report, Reports, encoded
 from edgewise.peers.transport.wakeup import Wakeup
 
 log = logging.getLogger("edgewise.peers")
@@ -84,6 +86,7 @@ class Link:
         self.next_round, self.work = 0, asyncio.Event()
         self.farewell: bytes | None = None
         self.farewell_sent = False
+        self.reports = Reports(format.sums)  # both ways
         # what came
         self.inbox: dict[int, Frame] = {}  # strict: by round; tolerant: the newest alone
         self.newest_round, self.has_new, self.stale_rounds = -1, False, 0
@@ -100,6 +103,7 @@ class Link:
         self.pair: EdgeFacts | None = None  # once they have met
         self.incarnation, self.other_round = "", 0
         self.dropped = False
+        self.provisional = False  # one of the two is yet to know how its data weigh
         # the stream
         self.last_heard = time.monotonic()
         self.bytes_sent = self.vectors_sent = self.bytes_heard = 0
@@ -120,6 +124,10 @@ class Link:
             self.body_due |= changed
         self.work.set()
 
+    def tell(self, report: Report) -> None:
+        if self.reports.tell(report):
+            self.work.set()
+
     def post_farewell(self, frame: bytes) -> None:
         self.farewell = frame
         self.work.set()
@@ -127,7 +135,10 @@ class Link:
     async def send_messages(self, stream: Stream) -> None:
         codec = None if self.format.bits is None else DeltaCodec(self.format)
         self.body_due = True
+        self.reports.tell_again()
         while True:
+            while (report := self.reports.next()) is not None:
+                await self.send(stream, encoded(report, self.me, self.other))
             data = self.next_message(codec)
             if data is not None:
                 await self.send(stream, data)
@@ -175,6 +186,10 @@ class Link:
             if frame.kind == HEARTBEAT:
                 continue
             self.bytes_heard += len(data)
+            if frame.kind == SUM:
+                self.reports.hear(frame.payload)
+                self.wakeup.set()
+                continue
             if frame.kind == GREETING:
                 raise ProtocolError("a second greeting")
             if codec is not None:
@@ -272,7 +287,9 @@ class Link:
 
     def say_away(self, why: str | None) -> None:
         what = "has finished, and hung up" if self.gone else f"is away: {why}"
-        if self.gone or why is not None:
+        if self.provisional and why is not None:
+            log.debug("peer %d greets again: %s", self.other, why)
+        elif self.gone or why is not None:
             level = logging.INFO if self.gone else logging.WARNING
             log.log(level, "peer %d " + what, self.other, extra={"neighbour": self.other})
 
