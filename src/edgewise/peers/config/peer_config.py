@@ -6,6 +6,7 @@
 [between]      what the edges carry where models need not be equal (`between`)
 [cost]         a cost that takes no data, beside them or instead (`node.own_problem`)
 [penalty]      a penalty that has vectors
+[schema]       what every peer's table holds, column by column (`schema`)
 """
 
 import os
@@ -20,6 +21,7 @@ from edgewise.errors import InputError
 from edgewise.fileio import read_toml, toml
 from edgewise.peers.config import certificates
 from edgewise.peers.config.rules import FIT, NEEDED, NEIGHBOUR, PEER, checked
+from edgewise.peers.config.schema import TABLE, Schema, schema_in
 from edgewise.peers.config.tables import require_between, require_cost, require_penalty
 
 METRICS = "127.0.0.1:0"
@@ -84,6 +86,7 @@ class PeerConfig:
     between: dict[str, Any] = field(default_factory=dict)
     cost: dict[str, Any] = field(default_factory=dict)
     own_penalty: dict[str, Any] = field(default_factory=dict)  # instead of `penalty`
+    schema: Schema | None = None
 
     @property
     def couples(self) -> bool:
@@ -101,6 +104,11 @@ class PeerConfig:
         """Whether peers add up what they have before they fit."""
         fit = self.fit
         return self.weighs_samples or fit.standardize or fit.holdout is not None
+
+    @property
+    def classes(self) -> tuple[Any, ...] | None:
+        """All labels there are, where that is said."""
+        return self.fit.classes or (None if self.schema is None else self.schema.classes)
 
     @property
     def penalised(self) -> bool:
@@ -148,9 +156,10 @@ def read(path: str | Path) -> PeerConfig:
     path = Path(path)
     given = read_toml(path)
     for table in given:
-        if table not in ("peer", "neighbour", "fit", *TABLES):
+        if table not in ("peer", "neighbour", "fit", *TABLES, TABLE):
             raise InputError(
-                f"{path}: {table} is unknown: there are peer, neighbour, fit, {', '.join(TABLES)}"
+                f"{path}: {table} is unknown: there are peer, neighbour, fit, "
+                f"{', '.join(TABLES)}, {TABLE}"
             )
     peer = checked(given.get("peer", {}), PEER, str(path), "peer.", NEEDED)
     peer |= {name: path.parent / peer[name] for name in PATHS}
@@ -166,7 +175,10 @@ def read(path: str | Path) -> PeerConfig:
         "cost": require_cost(cost, bool(between), str(path)),
         "own_penalty": require_penalty(penalty, peer.get("penalty"), str(path)),
     }
+    if TABLE in given:
+        own["schema"] = schema_in(given[TABLE], str(path))
     config = PeerConfig(path, neighbours=tuple(neighbours), fit=fit, **peer, **own)
+    require_schema_fits(config)
     require_no_sums_of_couplings(config)
     require_sound(config)
     return config
@@ -188,6 +200,22 @@ def require_sound(config: PeerConfig) -> None:
         raise InputError(
             f"{config.path}: peer.nodes is {config.nodes} and there are {len(ids)} neighbours: "
             "give the number of all peers, and one neighbour or more"
+        )
+
+
+def require_schema_fits(config: PeerConfig) -> None:
+    schema, fit = config.schema, config.fit
+    if schema is None:
+        return
+    if fit.classes is not None and schema.classes not in (None, fit.classes):
+        raise InputError(
+            f"{config.path}: fit.classes is {list(fit.classes)} and schema.classes "
+            f"{list(schema.classes or ())}: leave fit.classes out"
+        )
+    if schema.scaled and fit.standardize:
+        raise InputError(
+            f"{config.path}: the schema has centre and scale, and fit.standardize finds them out: "
+            "leave one out"
         )
 
 
@@ -271,7 +299,7 @@ def save(config: PeerConfig) -> None:
     """To its own path, at one moment: the peer may be looking."""
     base = config.path.parent
     peer = {f.name: getattr(config, f.name) for f in fields(config)}
-    for name in ("path", "neighbours", "fit", "between", "cost", "own_penalty"):
+    for name in ("path", "neighbours", "fit", "between", "cost", "own_penalty", "schema"):
         del peer[name]
     for name in PATHS:
         inside = peer[name].is_relative_to(base)
@@ -282,6 +310,8 @@ def save(config: PeerConfig) -> None:
     own = zip(TABLES, (config.between, config.cost, config.own_penalty), strict=True)
     tables += [(f"[{name}]", values) for name, values in own if values]
     text = "\n".join(written(*table) for table in tables)
+    if config.schema is not None:
+        text += "\n" + config.schema.text()
     certificates.replace_public(config.path, text.encode())
 
 

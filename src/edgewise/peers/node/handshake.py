@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from edgewise.peers.node import table_form
 from edgewise.peers.node.own_edges import difference
 from edgewise.peers.node.state import PeerState
 from edgewise.peers.transport.edge_facts import EdgeFacts, NodeFacts, facts_in
@@ -30,12 +31,17 @@ def greeting_of(peer: PeerState, link: Link) -> dict[str, Any]:
     return {
         "agreed": agreed(peer),
         "carries": carried(peer, link.other),
+        "table": told_of(peer),
         "facts": facts,  # none before it knows how its data weigh
         "edge": link.pair,  # as it is weighed, if they have met before
         "incarnation": peer.incarnation,
         "resume_at": peer.round,
         "oldest_kept": link.saved,  # the oldest round that can still be sent
     }
+
+
+def told_of(peer: PeerState) -> dict[str, Any]:
+    return table_form.told(peer.config.schema, peer.problem.columns)
 
 
 def carried(peer: PeerState, other: int) -> dict[str, Any] | None:
@@ -48,6 +54,7 @@ def settle_edge(peer: PeerState, link: Link, greeting: dict[str, Any]) -> str:
     theirs = theirs if isinstance(theirs, dict) else {}
     if theirs.get("protocol") == VERSION:
         wrong = difference(other, carried(peer, other), greeting.get("carries"))
+        wrong = wrong or table_form.difference(other, told_of(peer), greeting.get("table"))
         if wrong:
             return wrong
     for name in (*mine, *theirs):

@@ -1,18 +1,16 @@
 """The problem of one peer, from its configuration and its own data alone."""
 
 from dataclasses import fields, replace
-from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from edgewise import spec
-from edgewise.data.loading import read_samples
 from edgewise.data.shards import Shards
 from edgewise.errors import InputError, ProblemError, UnknownName
 from edgewise.peers.config.arrays import array_in
 from edgewise.peers.config.peer_config import PeerConfig
+from edgewise.peers.node.own_data import own_data
 from edgewise.problem.budget import Budget
 from edgewise.problem.costs import Linear, Quadratic
 from edgewise.problem.penalties import GroupL2, HalfSpace
@@ -25,15 +23,13 @@ PENALTIES = {name: syntax.make for name, syntax in spec.PENALTIES.items()} | WIT
 
 
 def one_node(config: PeerConfig, shard: Any) -> Problem:
-    """shard: a file, or (X, y), or None where it has a cost. Classes are the configuration's: a
-    peer may see some only."""
+    """shard: a file, or (X, y), or None where it has a cost."""
+    return problem_of(config, own_data(config, shard).shards)
+
+
+def problem_of(config: PeerConfig, shards: Shards | None) -> Problem:
+    """Of the peer's samples. Classes are the configuration's: a peer may see some only."""
     fit = config.fit
-    shards: Shards | None = None
-    if isinstance(shard, str | PathLike):
-        X, y, columns, lines, _ = read_samples(Path(shard), fit.features)
-        shards = Shards(X, y, np.array([len(y)]), columns=columns, lines=lines)
-    elif shard is not None:
-        shards = Shards.from_parts([shard])
     loss = None if fit.loss == NO_LOSS else spec.loss(fit.loss, fit.ridge)
     if config.couples:
         problem = coupled_node(config, shards, loss)
@@ -44,7 +40,7 @@ def one_node(config: PeerConfig, shard: Any) -> Problem:
         )
     else:
         penalty = own_penalty(config)
-        problem = Problem(shards, loss, penalty, intercept=fit.intercept, classes=fit.classes)
+        problem = Problem(shards, loss, penalty, intercept=fit.intercept, classes=config.classes)
     problem.ids = np.array([config.id])
     return problem
 
@@ -82,13 +78,13 @@ def coupled_node(config: PeerConfig, shards: Shards | None, loss: Any) -> Proble
         problem = Problem(cost=[cost], penalty=penalty)
         if loss is not None:  # of nothing here, but the same for all
             problem.loss = loss
-            known = None if fit.classes is None else np.asarray(fit.classes)
+            known = None if config.classes is None else np.asarray(config.classes)
             problem.classes = None if known is None else loss.encode(known)[1]
         if "smoothness" in config.cost:
             problem.__dict__["smoothness"] = told_smoothness(problem, config.cost["smoothness"])
         return problem
     costs = None if cost is None else [cost]
-    problem = Problem(shards, loss, penalty, classes=fit.classes, cost=costs)
+    problem = Problem(shards, loss, penalty, classes=config.classes, cost=costs)
     if problem.loss.outputs != 1:
         raise ProblemError(f"couplings go with losses of one output: {fit.loss} has several")
     return problem

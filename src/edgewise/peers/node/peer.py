@@ -19,7 +19,8 @@ from edgewise.peers.node.ending import MET
 from edgewise.peers.node.handshake import greeting_of, settle_edge
 from edgewise.peers.node.maintenance import maintain
 from edgewise.peers.node.membership import begin, regroup
-from edgewise.peers.node.own_problem import one_node
+from edgewise.peers.node.own_data import own_data
+from edgewise.peers.node.own_problem import problem_of
 from edgewise.peers.node.result import PeerError, PeerResult
 from edgewise.peers.node.saving import flush_trace, no_room, save_at_last, save_model
 from edgewise.peers.node.signals import run_anywhere, stop_on_signals
@@ -55,12 +56,24 @@ class Peer(PeerState):
         self.halt: Callable[[], object] = lambda: None  # a run, from another thread
 
     def fit(
-        self, shard: Any = None, callback: Callable[[dict[str, float]], Any] | None = None
+        self,
+        shard: Any = None,
+        callback: Callable[[dict[str, float]], Any] | None = None,
+        *,
+        test: Any = None,
+        label: str | None = None,
     ) -> PeerResult:
-        """Fit with the neighbours; shard is a file as `edgewise.data.load` reads it, or (X, y);
-        nothing where the peer has a cost alone."""
+        """Fit with the neighbours.
+
+        shard  a file as `edgewise.data.load` reads it, or (X, y); a table with its labels where
+               there is a [schema]; nothing where the peer has a cost alone
+        test   samples that the model is tried on, in the same form
+        label  the column of labels in a table, if it is not the schema's, nor the last
+        """
+        data = own_data(self.config, shard, test, label)
+        self.held = data.held
         with jax.enable_x64(True):
-            problem = one_node(self.config, shard)
+            problem = problem_of(self.config, data.shards)
         with rate_limited():
             return run_anywhere(self.run(problem, callback), lambda: self.halt())
 
