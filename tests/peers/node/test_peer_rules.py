@@ -205,9 +205,9 @@ def test_neighbours_may_change_in_tolerant_mode_alone():
 def test_what_differs_is_named_whoever_has_it(change, named):
     facts = NodeFacts(2, 10, 1.0, 0.5)
     own = SimpleNamespace(
-        config=SimpleNamespace(agreed=lambda: {"seed": 1, "method": "auto"}, id=1),
+        config=SimpleNamespace(agreed=lambda: {"seed": 1, "method": "auto"}, id=1, schema=None),
         settled_fit=Fit("pd"),  # what auto came to, which is compared
-        problem=SimpleNamespace(size=3, classes=None),
+        problem=SimpleNamespace(size=3, classes=None, columns=None),
         facts=facts,
         facts_towards=lambda other: facts,
         edges={},
@@ -218,6 +218,7 @@ def test_what_differs_is_named_whoever_has_it(change, named):
         "agreed": {"protocol": VERSION, "seed": 1, "method": "pd", "set": [], "unknowns": 3}
         | change,
         "facts": list(facts),
+        "table": {"digest": None, "schema": None, "columns": None},
         "edge": None,
     }
     assert settle_edge(own, link(facts_sent=facts), said | {"oldest_kept": 0, "resume_at": 0}) == (

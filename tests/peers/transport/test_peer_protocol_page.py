@@ -99,9 +99,9 @@ def test_greetings_have_the_keys_of_the_page():
     facts = NodeFacts(2, 10, 1.0, 0.5)
     agreed = {"mesh": "m", **{f.name: 0 for f in fields(Fit)}}
     peer = SimpleNamespace(
-        config=SimpleNamespace(agreed=lambda: agreed),
+        config=SimpleNamespace(agreed=lambda: agreed, schema=None),
         settled_fit=Fit(),
-        problem=SimpleNamespace(size=3, classes=[0, 1]),
+        problem=SimpleNamespace(size=3, classes=[0, 1], columns=None),
         facts=facts,
         facts_towards=lambda other: facts,
         edges={},

@@ -82,8 +82,7 @@ def read_shard(config: PeerConfig, shard: Any, label: str | None) -> Shards:
         if kind_of_file(path) == "table" and schema is not None:
             known = {*schema.names, *schema.ignore, schema.label or "", label or ""}
             return by_schema(schema, read_table(path, names=known - {""}), None, label)
-        options = {} if label is None else {"label": label}
-        samples = read_samples(path, config.fit.features, **options)
+        samples = read_samples(path, config.fit.features, label=label or "last")
         made = Shards(
             samples.X,
             samples.y,

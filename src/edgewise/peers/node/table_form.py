@@ -1,4 +1,4 @@
-"""What neighbours compare of their tables: the schema, or where there is none the columns' names."""
+"""What neighbours compare of their tables: the schema, or without one the columns' names."""
 
 import hashlib
 import json
