@@ -44,6 +44,8 @@ LATIN = PLAIN.replace("b", "größe").encode("latin-1")
         ("\n\n" + PLAIN, ("a", "b"), 4),
         ("sep=,\n" + PLAIN, ("a", "b"), 3),
         ("# made by hand, of 2020\n# twice\n" + PLAIN, ("a", "b"), 4),
+        ('# 5" wide\n# and 6 long\n' + PLAIN, ("a", "b"), 4),
+        ('"a\nof 2020",b,y\n1.5,2,0\n3,4.25,1\n', ("a\nof 2020", "b"), 3),
         ("a,b,y,\n1.5,2,0,\n3,4.25,1,\n", ("a", "b"), 2),
         ("a,b,y\n1.5,2,0,\n3,4.25,1,\n", ("a", "b"), 2),
         (",a,b,y\n0,1.5,2,0\n1,3,4.25,1\n", ("a", "b"), 2),
@@ -136,6 +138,7 @@ def test_text_that_turns_up_late_is_found(file):
         ('a,b,y\n"1,5",2,0\n"2,5",2,1\n', r'if commas are decimal marks here, give decimal=","'),
         (b"\x89PNG\0\0\0", "holds binary data"),
         (b"", "no samples"),
+        (",,\n,,\n", "holds separators alone"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_by_name_and_line(file, content, message):

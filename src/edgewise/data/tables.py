@@ -6,6 +6,7 @@ import csv
 import io
 import warnings
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any
@@ -87,19 +88,17 @@ def _parse(path: str | PathLike[str], layout: Layout, na: Collection[str]) -> Fr
     if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):
         options["float_precision"] = "round_trip"  # which later versions always do
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _text_after(path, layout) as text:
             warnings.simplefilter("ignore")
             frame: Frame = pd.read_csv(
-                path,
+                text,
                 sep=layout.separator,
                 header=None,
                 names=range(_width(layout)),
                 index_col=False,
-                skiprows=layout.skip,
                 skip_blank_lines=False,
                 skipinitialspace=True,
                 na_values=[*MISSING_TEXTS, *na],
-                encoding=layout.encoding,
                 decimal=layout.decimal,
                 thousands=layout.thousands,
                 low_memory=False,  # else a column may be part numbers, part text
@@ -130,11 +129,19 @@ def _open(path: str | PathLike[str]) -> IO[bytes]:
     return opened
 
 
-def _records(path: str | PathLike[str], layout: Layout) -> Iterator[tuple[int, list[str]]]:
-    """Line and cells of every row after the header, by Python's own reader: slow, and exact."""
+@contextmanager
+def _text_after(path: str | PathLike[str], layout: Layout) -> Iterator[IO[str]]:
+    """The text behind the header. pandas' own skiprows counts rows, of which one with a quote may
+    take several lines."""
     with _open(path) as file, io.TextIOWrapper(file, layout.encoding, newline="") as text:
         for _ in range(layout.skip):
             text.readline()
+        yield text
+
+
+def _records(path: str | PathLike[str], layout: Layout) -> Iterator[tuple[int, list[str]]]:
+    """Line and cells of every row after the header, by Python's own reader: slow, and exact."""
+    with _text_after(path, layout) as text:
         if layout.separator == SPACES:
             for number, line in enumerate(text, layout.skip + 1):
                 yield number, line.split()
