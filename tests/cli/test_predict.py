@@ -217,6 +217,16 @@ def test_a_run_without_names_on_every_kind_of_file(theirs):
     assert "2 columns, the model has 3" in call("predict", "run", "few.csv", code=2).stderr
 
 
+def test_classes_that_are_whole_numbers_are_written_as_such():
+    np.savez("data.npz", X=X, y=(Y == "sick") * 1.0)
+    call("solve", "data.npz", *SOLVE, "--tol", "1e-6")
+    rows = read_csv(call("predict", "run", "data.npz", "--probabilities").stdout)
+    assert rows[0] == ["prediction", "probability of 0", "probability of 1"]
+    assert {row[0] for row in rows[1:]} == {"0", "1"}
+    told = json.loads(call("predict", "run", "data.npz", "--json").stdout)
+    assert {type(label) for label in told["predictions"]} == {int}
+
+
 def test_numbers_are_scored_by_r2_and_libsvm_is_read():
     y = Z @ [1.0, 2.0, 3.0] + RNG.standard_normal(N)
     lines = [f"{t} 1:{a} 3:{c}" for t, (a, _, c) in zip(y, Z, strict=True)]

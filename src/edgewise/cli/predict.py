@@ -53,6 +53,8 @@ def predict(o: PredictOptions) -> None:
     if not model.converged:
         said = model.provenance.get("message") or "it does not say how it ended"
         log.warning("the model is of a run that has not converged (%s)", said)
+    if model.classes is not None:
+        predicted = as_in_files(predicted, model.classes)
     text = as_csv(model, predicted, chances)
     if o.output is not None:
         write_text(Path(o.output), text)
@@ -85,11 +87,18 @@ def as_csv(model: ew.FittedModel, predicted: np.ndarray, chances: np.ndarray | N
         writer.writerows([["prediction"], *([p] for p in predicted.tolist())])
     else:
         assert model.classes is not None
-        names = [f"probability of {name}" for name in np.asarray(model.classes).tolist()]
+        classes = as_in_files(model.classes, model.classes)
+        names = [f"probability of {name}" for name in classes.tolist()]
         writer.writerow(["prediction", *names])
         pairs = zip(predicted.tolist(), chances.tolist(), strict=True)
         writer.writerows([p, *each] for p, each in pairs)
     return file.getvalue()
+
+
+def as_in_files(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """0 and 1 where a file of labels has these, and not 0.0 and 1.0."""
+    whole = classes.dtype.kind == "f" and bool((classes % 1 == 0).all())
+    return labels.astype(np.int64) if whole else labels
 
 
 def as_labels(y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
