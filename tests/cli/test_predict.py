@@ -217,6 +217,20 @@ def test_a_run_without_names_on_every_kind_of_file(theirs):
     assert "2 columns, the model has 3" in call("predict", "run", "few.csv", code=2).stderr
 
 
+def test_a_report_of_one_run_has_its_coefficients_by_name(theirs):
+    write_csv("data.csv", [*X.T, Y], [*NAMES, "outcome"])
+    call("solve", "data.csv", *SOLVE, "--standardize", "--tol", "1e-9")
+    done = call("report", "run", "--out", "page.html", "--json")
+    told = json.loads(done.stdout)["coefficients"]
+    per_unit = theirs[-1].coef_[0] / theirs[0].scale_
+    assert_allclose([told[name] for name in NAMES], per_unit, rtol=1e-5)
+    text = call("report", "run", "--out", "page.html").stdout
+    assert "towards well" in text
+    shown = [line.split()[0] for line in text.split("coefficients, per unit")[1].splitlines()[4:8]]
+    by_weight = [NAMES[j].split()[0] for j in np.argsort(-np.abs(theirs[-1].coef_[0]))]
+    assert shown == [*by_weight, "intercept"]
+
+
 def test_classes_that_are_whole_numbers_are_written_as_such():
     np.savez("data.npz", X=X, y=(Y == "sick") * 1.0)
     call("solve", "data.npz", *SOLVE, "--tol", "1e-6")

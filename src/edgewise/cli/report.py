@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 import edgewise as ew
+from edgewise.cli.coefficients import model_of, table_of_coefficients
 from edgewise.cli.inputs import make_graph
 from edgewise.cli.option_groups import FaultOptions, ProblemOptions
 from edgewise.cli.options import ReportOptions, SolveOptions
@@ -62,6 +63,10 @@ def report(o: ReportOptions) -> None:
     rows = [summarise(run) for run in solves]
     console = output(o)
     console.print(table_of(solves, rows, console))
+    model = model_of(solves[0]) if len(solves) == 1 else None
+    weights = None if model is None else table_of_coefficients(model)
+    if weights is not None:
+        console.print(weights)
     if others_there:
         console.print(f"no runs, left out: {', '.join(others_there)}", highlight=False)
     for run in others:
@@ -69,7 +74,8 @@ def report(o: ReportOptions) -> None:
     path = (draw_page if kind == "page" else draw_plot)(solves, o.x, o.y, o.out)
     console.print(f"{kind}: {path}", highlight=False, soft_wrap=True)
     if o.json:
-        print_json({"command": "report", "runs": rows, kind: str(path)})
+        named = {} if model is None else {"coefficients": model.coefficients}
+        print_json({"command": "report", "runs": rows, **named, kind: str(path)})
 
 
 def is_run(path: Path) -> bool:

@@ -93,7 +93,7 @@ def sniff(
         raise DataError(f"separator {separator!r}: give one character, or comma, tab, space, ...")
     rows = [row for row in rows_in(lines, separator) if any(cell.strip() for cell in row)]
     if not rows:
-        raise DataError(f"{path} holds separators alone: give a file with at least one line of data")
+        raise DataError(f"{path} holds separators alone: give at least one line of data")
     body = [cell for row in rows[1:] for cell in row] if len(rows) > 1 else rows[0]
     if decimal is None:
         commas = any(COMMA.fullmatch(cell) for cell in body) and separator != ","
