@@ -21,6 +21,7 @@ def couple(between, problem=EQUAL):
 BETWEEN = [
     (lambda: ew.NetworkLasso([1.0, 2.0, 3.0]), "3 weights, and the graph 2 edges"),
     (lambda: ew.NetworkLasso([]), "give a positive number"),
+    (lambda: ew.NetworkLasso([1.0, 0.0]), "leave edges without a price out of the graph"),
     (lambda: ew.NetworkLasso(None), "weight is None: give real numbers"),
     (lambda: ew.NetworkLasso(np.nan), "weight has entries that are not finite"),
     (lambda: ew.NetworkLasso("1"), "weight is '1': give real numbers"),
@@ -143,6 +144,21 @@ def test_it_is_refused_at_nodes(make, words):
     with pytest.raises(EdgewiseError) as refused:
         make()
     assert words in str(refused.value)
+
+
+LABELLED = [(np.eye(3), np.arange(3))] * 3
+
+
+@pytest.mark.parametrize(
+    ("problem", "words"),
+    [
+        (lambda: ew.Problem(LABELLED, ew.Multinomial(3)), "Multinomial has 3: fit one class"),
+        (lambda: ew.Problem([DATA] * 3, ew.Squared(), intercept=True), "add a column of ones"),
+    ],
+)
+def test_what_couplings_do_not_go_with(problem, words):
+    with pytest.raises(EdgewiseError, match=words):
+        ew.solve(problem(), PATH, between=ew.Coupling())
 
 
 def test_samples_that_stand_for_none_are_not_counted():

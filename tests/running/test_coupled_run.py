@@ -117,6 +117,26 @@ def test_no_weight_hides_a_dual_that_does_not_fit(term, dual, rho):
     assert np.sqrt(natural.sum()) > 0.2
 
 
+@pytest.mark.parametrize("edges", [[], [(0, 1)]])
+def test_a_node_without_edges_finds_its_own_minimum(edges):
+    costs = [ew.Quadratic(1.0, np.full(n, -2.0)) for n in (2, 3, 1)][: 3 if edges else 1]
+    between = {edge: ew.Shared([0, 1]) for edge in edges}
+    result = ew.solve(
+        ew.Problem(cost=costs), ew.Graph(len(costs), edges), between=between, tol=1e-9
+    )
+    assert result.converged, result.message
+    assert all(np.allclose(x, 2, atol=1e-8) for x in result.X)
+
+
+@pytest.mark.parametrize("penalty", [None, ew.NonNegative()])
+def test_what_nothing_bounds_never_converges(penalty):
+    """Models of 1e16 had hidden the slope in their last digits: residual 0, converged."""
+    problem = ew.Problem(cost=[ew.Linear([-1.0]), ew.Linear([-2.0])], penalty=penalty)
+    result = ew.solve(problem, ew.Graph.path(2), between=ew.Coupling(), tol=1e-8)
+    assert not result.converged
+    assert "nothing bounds it" in result.message
+
+
 def test_bytes_are_those_of_each_edges_own_rows():
     coupled, _ = coupled_parts("pdmm")
     many = coupled.row_counts  # of directed edges

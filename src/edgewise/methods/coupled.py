@@ -188,7 +188,8 @@ class CoupledPrimalDual(MethodDefaults):
         dual = ends.nearest_dual(0.5 * (y + y_j), weights)
         new = before + self.theta * (2 * dual - y - before)
         z = jnp.where(alive, jnp.where(number != e.seen, new, before), 0)
-        changed = (weights != e.rho).any()
+        # a node without edges has no weights that change
+        changed = (weights != e.rho).any() | (s.taken == 0).any()
         local = lax.cond(changed, lambda: self.local_problem(p, weights, s), lambda: s.local)
         U = ends.adjoint(weights * ends.half - z, links, s.X)
         X, H, memory = self.local_step(p, s, local, U, random_bits)

@@ -84,11 +84,16 @@ def couple(problem: Any, graph: Any, between: Any) -> CoupledProblem:
         raise GraphError(f"{graph!r} is no Graph: use Graph.random(...) or Graph.from_edges(...)")
     if graph.nodes != problem.nodes:
         raise ProblemError(f"the graph has {graph.nodes} nodes, the problem {problem.nodes}")
-    if problem.stream is not None or problem.intercept or problem.loss.outputs != 1:
+    if problem.intercept:
+        raise ProblemError("couplings go with no intercept: add a column of ones instead")
+    if problem.loss.outputs != 1:
+        name = type(problem.loss).__name__
         raise ProblemError(
-            "couplings go with finite data, losses of one output and no intercept: add a column "
-            "of ones instead"
+            f"couplings go with losses of one output, and {name} has {problem.loss.outputs}: fit "
+            "one class against the others, with Logistic"
         )
+    if problem.stream is not None:
+        raise ProblemError("couplings go with finite data, and this is a stream: give shards")
     return CoupledProblem(problem, graph, Coupling() if between is None else between)
 
 

@@ -87,5 +87,7 @@ class NetworkHuber(Price):
 def positive(owner: str, name: str, value: Any) -> np.ndarray:
     made = numbers(f"{owner}: {name}", value)
     if made.ndim > 1 or not made.size or (made <= 0).any():
-        raise ProblemError(f"{owner}: {name} is {value!r}: give a positive number")
+        free = name == "weight" and made.size and (made >= 0).all()
+        instead = ", and leave edges without a price out of the graph" if free else ""
+        raise ProblemError(f"{owner}: {name} is {value!r}: give a positive number{instead}")
     return made

@@ -21,6 +21,7 @@ from edgewise.running.starting_point import coupled_duals, coupled_models
 from edgewise.running.trace import COLUMNS, Trace
 
 RUNAWAY = 1e12  # times what a run begins with, and at least one: no run comes back from there
+BOTTOMLESS = 1e9  # times the first objective that one falls which does not end
 NAMED = 6  # edges in a message
 
 
@@ -156,6 +157,11 @@ class CoupledRun(Run):
                 f"no answer {how}: no point satisfies the couplings at {named}{more} together with "
                 "the nodes' bounds, as a linear programme shows: loosen one of them"
             )
+        if self.falls_without_end():
+            return (
+                f"no answer {how}: the objective has fallen to {self.last('objective'):.1e} and "
+                "nothing bounds it: add a penalty such as Box(...), or a Quadratic cost"
+            )
         if reason == "diverged":
             return f"diverged {how}: leave rho out, or give a shorter eta"
         ended = {
@@ -178,6 +184,10 @@ class CoupledRun(Run):
             )
         return f"not there {how}, {goal:.0e} wanted: give more rounds"
 
+    def falls_without_end(self) -> bool:
+        first, last = self.rows[0][COLUMNS.index("objective")], self.last("objective")
+        return bool(last < first - BOTTOMLESS * (1 + abs(first)))
+
     def worst(self, missed: np.ndarray) -> str:
         d = self.graph.directed
         far = [k for k in np.argsort(-missed) if missed[k] > 0 and d.owner[k] < d.other[k]]
@@ -196,10 +206,14 @@ def relative_residual(sums: dict[str, Any]) -> Any:
 def node_sums(p: Block, X: Any, edges: Any, here: Any, t: Any) -> dict[str, Any]:
     """Over the nodes that are here and take part."""
     G = p.full(X) + p.ridge(X)
-    moved = p.penalty.prox(X - t * (G + edges["pull"]), t)
+    slope = G + edges["pull"]
+    moved = p.penalty.prox(X - t * slope, t)
+    # a step too short for the digits of a large model would count as none: then it is the slope
+    lost = jnp.abs(t * slope) <= jnp.finfo(X.dtype).eps * jnp.abs(X)
+    own = jnp.where(lost, slope, (X - moved) / t)
     part = jnp.where(here, 1.0, 0.0)
     return {k: edges[k].sum() for k in ("violation", "natural", "size", "price")} | {
-        "own": (part[:, None] * ((X - moved) / t) ** 2).sum(),
+        "own": (part[:, None] * own**2).sum(),
         "pull": (part[:, None] * edges["pull"] ** 2).sum(),
         "objective": jnp.where(here, p.values(X) + p.penalty.value(X), 0).sum(),
     }
