@@ -1,6 +1,6 @@
 """Couplings: rounds with weights that are matched on the way, against one weight for all edges.
 
-    python benchmarks/couplings.py           the table in docs/couplings.md, some 10 minutes
+    python benchmarks/couplings.py           a table, some 10 minutes
     python benchmarks/couplings.py --quick   a problem of each kind
 
 The weights' constants (methods/edge_matching.py) were chosen on the tests' problems and on the

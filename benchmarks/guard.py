@@ -93,8 +93,36 @@ def sparse() -> dict[str, float]:
     return {"47,236 columns / 23,618, as sparse": of(47_236) / of(23_618)}
 
 
+def couplings() -> dict[str, float]:
+    """Equality as couplings, against consensus; and two long models among short ones."""
+    rng = np.random.default_rng(0)
+    shards = [(X := rng.standard_normal((100, 30)), X.sum(1)) for _ in range(10)]
+    problem, graph = ew.Problem(shards, ew.Squared(ridge=RIDGE)), ew.Graph.random(10, 20, seed=0)
+    plain = per_round(problem, graph, "pdmm", 300)
+
+    def of(long: int) -> float:
+        sizes = [long, long, *[2] * 198]
+        costs = [ew.Quadratic(1.0 + rng.random(n), rng.standard_normal(n)) for n in sizes]
+        few = ew.Graph.random(200, 400, seed=0)
+        between = {
+            (i, j): ew.Coupling(np.ones((1, sizes[i])), np.ones((1, sizes[j])))
+            for i, j in few.edges.tolist()
+        }
+        lasso = ew.Problem(cost=costs, penalty=ew.L1(0.01))
+        return per_round(lasso, few, "pdmm", 100, between=between)
+
+    return {
+        "pdmm / pd": plain / per_round(problem, graph, "pd", 300),
+        "pdmm, between=Coupling() / pdmm": per_round(
+            problem, graph, "pdmm", 300, between=ew.Coupling()
+        )
+        / plain,
+        "two models of 50 among 200 of 2 / none": of(50) / of(2),
+    }
+
+
 def measured() -> dict[str, float]:
-    parts: list[Callable[[], dict[str, float]]] = [paper, small, many_nodes, sparse]
+    parts: list[Callable[[], dict[str, float]]] = [paper, small, many_nodes, sparse, couplings]
     found: dict[str, list[float]] = {}
     turns = [part for _ in range(REPEAT) for part in parts]
     for part in track(turns, "measuring", console=Console(stderr=True), transient=True):

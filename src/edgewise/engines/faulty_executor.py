@@ -37,6 +37,8 @@ def run_faulty_rounds(
 ) -> Any:
     """As `run_rounds`; fault_bits: of edges (steps, phases, e, 2), of nodes (steps, phases, v)."""
 
+    parts = getattr(method, "parts", ())
+
     def body(carry: Any, now: Any) -> tuple[Any, None]:
         random_bits, (edge_bits, node_bits) = now
         state, outbox, mail = carry
@@ -46,7 +48,7 @@ def run_faulty_rounds(
             new_state, new_outbox = getattr(method, phase)(p, state, inbox, random_bits[k])
             if network.sleeps:
                 awake, mail = network.awake(mail, node_bits[k])
-                new_state = network.select_nodes(awake, new_state, state)
+                new_state = network.select_nodes(awake, new_state, state, parts)
                 new_outbox = network.select_senders(method.hears, awake, new_outbox, outbox)
             state, outbox = new_state, new_outbox
             mail = mail._replace(round=mail.round + 1)
@@ -184,15 +186,15 @@ class FaultyExecutor(Simulator):
             return carry
         V = self.graph.nodes
         who, new = np.isin(np.arange(V), [*wiped, *come]), np.isin(np.arange(V), come)
-        here = (self.method, self.network, self.block, carry, self.origin_models)
+        here = (self.own_method, self.network, self.block, carry, self.origin_models)
         args = (*here, jnp.asarray(who), jnp.asarray(new))
         return compiled(restart_nodes, args, {})(*args)
 
     def edge_view(self, carry: Any) -> EdgeReport:
-        return view_edges(self.method, self.wires, self.block, carry)
+        return view_edges(self.own_method, self.wires, self.block, carry)
 
     def view(self, carry: Any) -> tuple[Array, Array]:
-        return view_faulty(self.method, self.network, self.block, carry)
+        return view_faulty(self.own_method, self.network, self.block, carry)
 
     def numbers_per_round(self) -> int:
         return super().numbers_per_round() + 2 * len(self.edge_ids) + self.graph.nodes
@@ -204,7 +206,7 @@ class FaultyExecutor(Simulator):
         node = draw_bits(jax.random.fold_in(self.fault_seed, 1), self.block.ids, at, 1)[..., 0]
         fault_bits = tuple(a.reshape(steps, phases, *a.shape[1:]) for a in (edge, node))
         random_bits = self.random_bits(first, steps)
-        return self.method, self.network, self.block, carry, random_bits, fault_bits
+        return self.own_method, self.network, self.block, carry, random_bits, fault_bits
 
     def sent(self, carry: Any, rounds: int) -> int:
         return int(carry[2].sent.sum())
@@ -249,7 +251,7 @@ def restart_nodes(
     """The nodes `who` as at the start; the neighbours of those that `come` expect nothing yet."""
     state, outbox, mail = carry
     first_state, first_outbox = method.init(p, X, None)
-    new = network.select_nodes(who, first_state, state)
+    new = network.select_nodes(who, first_state, state, getattr(method, "parts", ()))
     spent = {
         name: getattr(new.memory, name) + jnp.where(who, getattr(state.memory, name), 0)
         for name in ("calls", "evaluations", "bodies")

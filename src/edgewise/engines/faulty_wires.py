@@ -1,5 +1,6 @@
 """The simulated network with faults: the last message heard along each edge is kept."""
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -184,7 +185,20 @@ class FaultyWires:
         )
         return steps, mail._replace(waiting=waiting)
 
-    def select_nodes(self, who: Array, new: Any, old: Any) -> Any:
+    def select_nodes(self, who: Array, new: Any, old: Any, parts: Any = ()) -> Any:
+        """`select`, of each of the parts too where nodes run in groups."""
+        if not parts:
+            return self.select(who, new, old)
+        chosen = tuple(
+            replace(self, owner=part.block.links.owner, node_of=part.owners).select(
+                who[part.nodes], a, b
+            )
+            for part, a, b in zip(parts, new.parts, old.parts, strict=True)
+        )
+        whole = self.select(who, new._replace(parts=()), old._replace(parts=()))
+        return whole._replace(parts=chosen)
+
+    def select(self, who: Array, new: Any, old: Any) -> Any:
         """`new` at the nodes `who` and `old` at the others, in arrays that lead with nodes, with
         their samples or edges, or are scalars. As many of one as of the other: a memory has
         samples."""

@@ -3,13 +3,15 @@
 from collections.abc import Callable
 from typing import Any, Protocol
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from edgewise.backend.random_bits import draw_bits
-from edgewise.engines.wires import connect
+from edgewise.engines.wires import connect, links_of
 from edgewise.graph.graph import Graph
+from edgewise.methods.by_size import BySize, by_size, groups_of
 from edgewise.methods.contract import Method
 from edgewise.problem.block import Block
 
@@ -72,7 +74,16 @@ class OneDevice:
 
     def lay_out(self, method: Method, weights: dict[str, np.ndarray]) -> tuple[Any, Any, Block]:
         links, wires = connect(self.graph, weights, self.dtype)
+        if self.problem.couples and len(groups := groups_of(self.problem.sizes)) > 1:
+            grouped = self.grouped(method, weights, groups)
+            return grouped, wires, self.problem.nodes_block(links, self.dtype)
         return method, wires, self.problem.block(links, self.dtype)
+
+    def grouped(self, method: Any, weights: dict[str, np.ndarray], groups: Any) -> BySize:
+        def links(owner: np.ndarray, edge: np.ndarray, nodes: int) -> Any:
+            return jax.tree.map(jnp.asarray, links_of(owner, edge, nodes, weights, self.dtype))
+
+        return by_size(method, self.problem, links, self.dtype, groups)
 
     def own(self, a: Any) -> Any:
         return a

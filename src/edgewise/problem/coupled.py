@@ -1,5 +1,6 @@
 """A problem on a graph whose edges carry couplings."""
 
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -21,20 +22,36 @@ class CoupledProblem(Problem):
 
     graph: Graph
     edge_rows: list[Rows]  # of the graph's edges, A of the lower end
-    ends: EdgeEnds  # of the directed edges that leave the problem's nodes
 
     def __init__(self, problem: Problem, graph: Graph, between: Any) -> None:
         self.__dict__.update(problem.__dict__)
         self.graph = graph
         self.edge_rows = edge_rows(between, graph, problem.sizes)
-        d = graph.directed
-        ends = []
-        for i, j, e in zip(d.owner, d.other, d.edge, strict=True):
-            rows = self.edge_rows[e]
-            ends.append(End(rows.A, rows, 1.0) if i < j else End(rows.B, rows, -1.0))
-        self.ends = edge_ends(ends, problem.size)
         norms = [[norm(rows.A), norm(rows.B)] for rows in self.edge_rows]
         self.reach = np.array(norms).reshape(-1, 2)
+
+    def ends_of(self, edges: Any, size: int) -> EdgeEnds:
+        """Of these directed edges, with models of that size."""
+        d, made = self.graph.directed, []
+        for k in edges:
+            rows = self.edge_rows[d.edge[k]]
+            lower = d.owner[k] < d.other[k]
+            made.append(End(rows.A, rows, 1.0) if lower else End(rows.B, rows, -1.0))
+        return edge_ends(made, size)
+
+    @cached_property
+    def ends(self) -> EdgeEnds:
+        """Of the directed edges that leave the problem's nodes."""
+        return self.ends_of(range(len(self.graph.directed.owner)), self.size)
+
+    def group(
+        self, nodes: np.ndarray, edges: np.ndarray, links: Links, dtype: Any
+    ) -> tuple[Block, int]:
+        """A block of some nodes and the edges that leave them, whose couplings are of models as
+        long as the longest of these; and how long that is."""
+        size = int(self.sizes[nodes].max())
+        block = Problem.only(self, nodes).block(links, dtype)
+        return block._replace(couplings=in_dtype(self.ends_of(edges, size), dtype)), size
 
     def only(self, nodes: Any) -> "CoupledProblem":
         """Of some nodes, in order, with the edges that leave them."""
@@ -48,7 +65,7 @@ class CoupledProblem(Problem):
     @property
     def rows(self) -> int:
         """Of the edge that has most."""
-        return self.ends.width
+        return max((len(rows.c) for rows in self.edge_rows), default=1)
 
     @property
     def row_counts(self) -> np.ndarray:
@@ -60,8 +77,14 @@ class CoupledProblem(Problem):
         return self.cost is None or bool(self.cost.lossy.any())
 
     def block(self, links: Links | None, dtype: Any, rows: Any = None) -> Block:
-        made = super().block(links, dtype, rows)
+        made = self.nodes_block(links, dtype, rows)
+        if links is None:  # where nobody speaks
+            return made
         return made._replace(couplings=in_dtype(self.ends, dtype))
+
+    def nodes_block(self, links: Links | None, dtype: Any, rows: Any = None) -> Block:
+        """Without what is on the edges."""
+        return super().block(links, dtype, rows)
 
     def models(self, X: np.ndarray) -> list[np.ndarray]:
         """(V, n) as each node has it."""

@@ -15,6 +15,7 @@ from edgewise.methods.contract import EdgeReport, Method
 from edgewise.plotting.displays import result_html, shown
 from edgewise.problem.block import Block
 from edgewise.problem.coupled import CoupledProblem
+from edgewise.problem.couplings import dense
 from edgewise.problem.feasibility import conflict
 from edgewise.running.run import CONVERGED, Run
 from edgewise.running.starting_point import coupled_duals, coupled_models
@@ -78,7 +79,8 @@ class CoupledRun(Run):
         return self.first_duals
 
     def beside_the_data(self) -> list[np.ndarray]:
-        leaves = [np.asarray(a) for a in jax.tree.leaves(self.problem.ends)]
+        rows = [r._replace(A=dense(r.A), B=dense(r.B)) for r in self.problem.edge_rows]
+        leaves = [np.asarray(a) for a in jax.tree.leaves(rows)]
         return leaves if self.first_duals is None else [*leaves, self.first_duals]
 
     def measured(self) -> tuple[dict[str, Any], np.ndarray]:
