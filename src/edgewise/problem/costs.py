@@ -1,7 +1,8 @@
 """Costs of a node that need no data, and nodes that differ in how many unknowns they have.
 
 All nodes of a block have models of one length, the largest: a shorter one ends in zeros, which
-nothing moves and no answer shows. Where sizes differ much, a block is of some nodes (`by_size`). A node without data has a sample of weight zero.
+nothing moves and no answer shows. Where sizes differ much, a block is of some nodes (`by_size`).
+A node without data has a sample of weight zero.
 """
 
 from collections.abc import Iterable, Mapping
