@@ -38,6 +38,7 @@ from edgewise.cli.options import (
     TuneOptions,
 )
 from edgewise.cli.report import number_text, summarise, table_of
+from edgewise.cli.summary import as_options
 from edgewise.cli.tune import best
 from edgewise.errors import GraphError, InputError, UnknownName
 from edgewise.running import run_folders as runs
@@ -265,7 +266,7 @@ def test_exit_codes_tell_converged_from_not_and_from_diverged():
     assert short["bregman"] is None  # no reference: not a number, which JSON does not have
     wild = call("solve", *QUICK, "--loss", "logistic", "--ridge", 50, "--eta", 9, code=1)
     assert "diverged by round" in wild.stdout
-    assert "try eta=2.25" in wild.stdout
+    assert "--eta 9 was given" in wild.stdout
     assert "Warning" not in wild.stderr
 
 
@@ -735,6 +736,35 @@ def test_report_leaves_out_what_is_no_run():
 
 def test_uneven_columns_get_a_hint_and_a_file_is_no_folder():
     rough = [w for w in QUICK if w != "--scale"]
-    assert "--scale" in call("solve", *rough, "--no-save", code=1).stdout
-    assert "--scale" not in call("solve", *QUICK, "--no-save", code=1).stdout
+    assert "--standardize" in call("solve", *rough, "--no-save", code=1).stdout
+    assert "--standardize" not in call("solve", *QUICK, "--no-save", code=1).stdout
     assert "is a file" in call("solve", *QUICK, "--out", "data.npz", code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("python", "here"),
+    [
+        (
+            'take method="auto", or give rows one length',
+            "--method auto, or give rows one length (--n",
+        ),
+        ("about 20 more would do, rounds=120", "would do, --rounds 120"),
+        ("would do, oracle_budget=3200", "would do, --oracle-budget 3200"),
+        ("add edges, as Graph.random(60, 180) has", "as --graph random --edges 180"),
+        (
+            'eta=2 was given, ...: leave it out (eta="auto")',
+            "--eta 2 was given, ...: leave it out (-",
+        ),
+        ('take dtype="float64"', "take --dtype float64"),
+        ("ask for a tol of 7e-12", "ask for --tol 7e-12"),
+        ("a ridge, as Logistic(ridge=1e-3), or", "a ridge, as --ridge 1e-3, or"),
+        ("or give a ridge, as ridge=1e-2", "as --ridge 1e-2"),
+        ("the columns (ew.standardize)", "the columns (--standardize)"),
+        ("optimum: set feedback=True", "set --feedback"),
+    ],
+)
+def test_a_run_speaks_of_options(python, here):
+    assert here in as_options(python)
+    words = re.findall(r"--[a-z]+(?:-[a-z]+)*", as_options(python))
+    page = call("solve", "--help").stdout
+    assert all(word in page for word in words)

@@ -50,7 +50,7 @@ def test_too_few_rounds_are_counted_and_are_enough():
 
 def test_wide_columns_are_named():
     wide = X * [1, 300, 1]
-    words = r"column 1 is [23]\.?\d?e\+02 times as wide as column \d: standardise .*--scale"
+    words = r"column 1 is [23]\.?\d?e\+02 times as wide as column \d: standardise .*ew.standardize"
     short(words, squares(wide), "pd", rounds=400)
     arrives(squares(wide / wide.std(0)), "pd", rounds=2000)
     arrives(squares(wide), "auto", rounds=400)
@@ -62,11 +62,63 @@ def test_wide_columns_are_named():
 def test_long_rows_are_told_and_auto_goes_by_none():
     long = X.copy()
     long[7] *= 60
-    found = short(r'times as long as the mean row.*take method="auto"', squares(long), rounds=400)
-    node = int(re.search(r"a row of node (\d)", found.explanation)[1])
-    lengths = [np.linalg.norm(rows, axis=1).max() for rows, _ in squares(long).shards]
-    assert node == np.argmax(lengths)
+    words = r"row 7 of the data set .node \d, its row \d. .*as the usual row.*take method=\"auto\""
+    short(words, squares(long), rounds=400)
     arrives(squares(long), "auto")
+
+
+@pytest.mark.parametrize("method", ["auto", "saga-pd", "pd"])
+def test_one_row_in_another_unit_is_not_taken_for_a_wide_column(method):
+    wrong = X.copy()
+    wrong[7] *= 1e4
+    words = "row 7 of the data set .* times as long as the usual row: is it right. Leave it out"
+    short(words, squares(wrong), method, rounds=400)
+    shards = ew.split(np.delete(X, 7, 0), np.delete(Y, 7), 6, seed=1)
+    arrives(ew.Problem(shards, ew.Squared(ridge=0.05)), method, rounds=2000)
+
+
+@pytest.mark.filterwarnings("ignore::edgewise.errors.DivergenceWarning")
+def test_columns_that_are_too_uneven_for_any_method():
+    def problem(rows):
+        return ew.Problem(ew.split(rows, Y, 6, seed=1), ew.Squared())
+
+    units = X * [1e-6, 1, 1e6]
+    words = r"column 2 is .*e\+1[12] times as wide as column 0: standardise the columns .*\)$"
+    short(words, problem(units), "auto")
+    short(words, problem(units), "pd", rounds=400)
+    arrives(problem(units / units.std(0)), "auto")
+
+
+def test_columns_far_from_zero():
+    far = X + np.array([0, 500, 0])
+    words = r"column 1 lies [456]\S*e\+02 times its spread away from zero: standardise"
+    short(words, squares(far), "pd", rounds=400)
+    arrives(squares(far - far.mean(0)), "pd", rounds=2000)
+    arrives(squares(far), "auto")
+
+
+def test_columns_that_say_almost_the_same():
+    twice = np.c_[X, X + 1e-6 * np.random.default_rng(4).normal(size=X.shape)]
+
+    def problem(rows, **loss):
+        return ew.Problem(ew.split(rows, Y, 6, seed=1), ew.Squared(**loss))
+
+    words, goal = r"column \d and column \d say almost the same .condition number", {"tol": 1e-9}
+    found = short(words, problem(twice), "pdmm", rounds=600, **goal)
+    i, j = map(int, re.findall(r"column (\d)", found.explanation))
+    assert j == i + 3
+    arrives(problem(X), "pdmm", rounds=600, **goal)
+    arrives(problem(twice, ridge=1e-2), "pdmm", rounds=600, **goal)
+
+
+def test_a_hinge_with_a_narrow_corner():
+    def problem(width):
+        return ew.Problem(ew.split(X, NOISY, 6), ew.SmoothedHinge(width, ridge=0.01))
+
+    words = 'the loss turns within a width of 1e-08.*take method="auto" and a width of 1e-03'
+    short(words, problem(1e-8), "pd")
+    arrives(problem(1e-3), "auto", rounds=1000)
+    arrives(problem(0.1), "pd", rounds=4000)
 
 
 def test_a_long_path_is_told_and_more_edges_help():
@@ -102,12 +154,16 @@ def test_classes_without_mistakes_want_a_ridge():
 
 
 def test_a_node_of_one_class_is_named():
-    nearly = np.where(X @ [1, 0.2, 0] + 0.05 * rng.normal(size=60) > 0, 1, -1)
+    nearly = np.where(X @ [1, 0.2, 0] > 0, 1, -1)
+    nearly[[5, 40]] *= -1
     cuts = np.array_split(np.argsort(nearly, kind="stable"), 6)
     shards = [(X[at], nearly[at]) for at in cuts]
-    words = r"node 0 and \d more have samples of one class only.*give a ridge"
-    short(words, ew.Problem(shards, "logistic"), "pd")
-    arrives(ew.Problem(shards, ew.Logistic(ridge=1e-3)), "auto", rounds=2000)
+    words = (
+        r"node 0 and \d more have samples of one class only.*take method=\"auto\", or give a ridge"
+    )
+    short(words, ew.Problem(shards, "logistic"), "pd", rounds=100)
+    arrives(ew.Problem(shards, "logistic"), "auto", rounds=300)
+    arrives(ew.Problem(shards, ew.Logistic(ridge=1e-2)), "pd", rounds=300)
 
 
 def test_noise_that_stays():
@@ -117,11 +173,70 @@ def test_noise_that_stays():
     short("ends near the optimum alone, however long", squares(), "dgd-full", rounds=300)
 
 
-def test_a_step_too_long():
-    logistic = ew.Problem(ew.split(X, NOISY, 6), ew.Logistic(ridge=0.01))
-    found = short("the step may be too long", logistic, "pd", rounds=400, eta=60.0)
-    assert float(re.search(r"eta=([\d.]+)", found.explanation)[1]) == 15
-    arrives(logistic, "pd", rounds=4000, eta="auto")
+LOGISTIC = ew.Problem(ew.split(X, NOISY, 6), ew.Logistic(ridge=0.01))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"eta": 60.0}, r"the step is too long, eta=60 was given, where the rule takes 1\.9"),
+        ({"eta": 1e-6}, r"eta=1e-06 is short, the rule takes 1\.9"),
+        ({"rho": 1e4}, r"rho is \de\+0\d times what the rule takes.* too much"),
+        ({"rho": 1e-5}, r"rho is \d.* times what the rule takes.* too little"),
+    ],
+)
+def test_a_step_that_was_given(given, words):
+    found = short(words, LOGISTIC, "pd", rounds=400, **given)
+    assert f'leave it out ({next(iter(given))}="auto")' in found.explanation
+    arrives(LOGISTIC, "pd", rounds=4000)
+
+
+@pytest.mark.filterwarnings("ignore::edgewise.errors.DivergenceWarning")
+def test_a_step_by_rule_that_is_too_long():
+    """By one's own rule: the method's eta is none that the user gave."""
+    found = short("the step is too long, eta=20 was given", squares(), "pd", eta=20.0)
+    assert found.message.startswith("diverged by round")
+
+
+def test_few_rounds_are_no_course():
+    short(r"too few rounds to tell its course: try rounds=5000", LOGISTIC, "auto", rounds=10)
+    arrives(LOGISTIC, "auto", rounds=5000)
+
+
+def test_a_budget_is_told_in_calls():
+    given = {"rounds": 10_000, "oracle_budget": 300.0}
+    found = short("tenfold in .* oracle_budget=", LOGISTIC, "pd", **given)
+    given["oracle_budget"] = float(re.search(r"oracle_budget=(\d+)", found.explanation)[1])
+    arrives(LOGISTIC, "pd", **given)
+
+
+@pytest.mark.filterwarnings("ignore::edgewise.errors.FaultWarning")
+def test_faults_that_a_method_does_not_heal_from():
+    words = "does not recover from what the faults took away: use pdmm"
+    lost, wiped = ew.Faults(drop=0.2), ew.Faults(wipe=[(2, 100)])
+    short(words, LOGISTIC, "gt-saga", rounds=1000, faults=lost)  # no less than at the start
+    short(words, LOGISTIC, "extra", rounds=400, faults=lost)
+    short(words, LOGISTIC, "gt-saga", rounds=2000, faults=wiped)
+    arrives(LOGISTIC, "pdmm", faults=lost)
+    rounded_off = ew.Faults(bits=6, feedback=False)
+    short("messages of 6 bits.* set feedback=True", LOGISTIC, "pd", faults=rounded_off)
+    arrives(LOGISTIC, "pd", rounds=2000, faults=ew.Faults(bits=6))
+
+
+def test_a_goal_beyond_the_digits_is_told_before_they_are_reached():
+    words = 'nearer than float32 comes.*take dtype="float64"'
+    short(words, LOGISTIC, "pd", rounds=100, tol=1e-10, dtype="float32")
+
+
+def test_a_goal_that_asks_for_nothing():
+    tiny = ew.Problem(ew.split(X, Y, 6), ew.Huber(1e-8))
+    result = solve(tiny, "auto")
+    assert "hardly less than at the start: ask for a smaller tol, as" in result.message
+    goal = float(re.search(r"as (\S+)$", result.message)[1])
+    assert "hardly" not in solve(tiny, "auto", tol=goal, rounds=400).message
+    done = solve(LOGISTIC, "auto")
+    again = solve(LOGISTIC, "auto", X0=done.X)  # from where it ended
+    assert "hardly" not in done.message + again.message
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

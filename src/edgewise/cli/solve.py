@@ -16,7 +16,7 @@ from edgewise.cli.inputs import Inputs, make_engine, make_faults, make_inputs
 from edgewise.cli.launch import Ranks
 from edgewise.cli.options import SolveOptions
 from edgewise.cli.shell import exit_unless, noticing_interrupts, output, plain, print_end
-from edgewise.cli.summary import summarise, table, uneven
+from edgewise.cli.summary import summarise, table
 from edgewise.errors import CheckpointError, EdgewiseError, InputError
 from edgewise.fileio import write_text, write_toml
 from edgewise.methods.auto import choose
@@ -107,10 +107,8 @@ def solve_by(ranks: Ranks, o: SolveOptions) -> None:
             summary["folder"] = str(folder)
         if folder is not None and ranks.speaks:
             run_folders.save_result(folder, problem, graph, result, plain(summary), labels)
-        console.print(f"[bold]{o.method}[/]: {result.message}", highlight=False)
+        console.print(f"[bold]{o.method}[/]: {summary['message']}", highlight=False)
         console.print(table(summary))
-        if not (result.converged or o.scale or result.explanation) and uneven(held.shards.X):
-            console.print("the columns differ in scale more than tenfold: try --scale")
         if ranks.speaks:
             print_end(o, console, folder, summary)
     exit_unless(result.converged, not result.converged and interrupted())

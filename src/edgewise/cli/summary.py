@@ -1,5 +1,6 @@
 """What a solve came to, in numbers and as a table."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,18 @@ from edgewise.cli.options import SolveOptions
 from edgewise.running.run_folders import weights_of
 from edgewise.running.trace import COLUMNS
 
+SPELLED = (
+    (r"\bLogistic\(ridge=(\S+)\)", r"--ridge \1"),
+    (r"\bGraph\.random\((\d+), (\d+)\) has", r"--graph random --edges \2"),
+    (r'\b(method|dtype|eta|rho)="?([\w.+-]+)"?', r"--\1 \2"),
+    (r"\b(rounds|ridge)=(\S+\b)", r"--\1 \2"),
+    (r"\boracle_budget=(\d+)", r"--oracle-budget \1"),
+    (r"\bfeedback=True", "--feedback"),
+    (r"\ba tol of (\S+)", r"--tol \1"),
+    (r"\b(with|smaller) tol\b", r"\1 --tol"),
+    (r"\(ew\.standardize\)", "(--standardize)"),
+    (r"\brows one length", "rows one length (--normalize)"),
+)
 MOST_SCORED = 10**10  # multiplications spent on the score of every peer
 
 
@@ -29,7 +42,7 @@ def summarise(
         "method": o.method,
         "method_note": result.method_note,
         "converged": result.converged,
-        "message": result.message,
+        "message": as_options(result.message),
         "nodes": problem.nodes,
         "edges": inputs.graph.edge_count,
         "data": inputs.done,
@@ -79,6 +92,13 @@ def score(held: ew.Problem, x: np.ndarray, ranks: Ranks) -> float:
         return float(1 - mean["wrong"] / (mean["y2"] - mean["y"] ** 2))
 
 
+def as_options(message: str) -> str:
+    """What a run says of itself, in the words of the command line."""
+    for python, option in SPELLED:
+        message = re.sub(python, option, message)
+    return message
+
+
 def table(s: dict[str, Any]) -> Table:
     shown, kind = Table(show_header=False), f"training {s['score_kind']}"
     rows = [
@@ -100,15 +120,6 @@ def table(s: dict[str, Any]) -> Table:
         if text:
             shown.add_row(name, text)
     return shown
-
-
-def uneven(X: Any) -> bool:
-    """Whether columns that are not constant differ in scale more than tenfold."""
-    if not isinstance(X, np.ndarray):
-        return False
-    spread = X.std(0)
-    spread = spread[spread > 0]
-    return len(spread) > 0 and bool(spread.max() > 10 * spread.min())
 
 
 def small(number: float | None) -> str:

@@ -197,13 +197,13 @@ class Shards:
             if np.isfinite(value):
                 what, todo = f"{value:.3g}", f"give numbers below {LARGEST:g}, in a larger unit"
             raise DataError(
-                f"X has {what} in column {named}, {self._place(row)}{more(rows)}: {todo}"
+                f"X has {what} in column {named}, {self.place(row)}{more(rows)}: {todo}"
             )
         if len(without):
             row = self._earliest(without)
             what = {"f": "a NaN or an infinity"}.get(self.y.dtype.kind, "no label")
             raise DataError(
-                f"y has {what} in {self._place(row)}{more(without)}: drop that sample or fill in "
+                f"y has {what} in {self.place(row)}{more(without)}: drop that sample or fill in "
                 "its label"
             )
 
@@ -212,7 +212,8 @@ class Shards:
         origin = self.lines if self.lines is not None else self.order
         return int(rows[0] if origin is None else rows[np.argmin(np.asarray(origin)[rows])])
 
-    def _place(self, row: int) -> str:
+    def place(self, row: int) -> str:
+        """A row of X as people find it: by its line in a file, or in what was split."""
         node = int(np.searchsorted(self.first, row, side="right")) - 1
         held = f" (node {node}, its row {row - self.first[node]})" if self.nodes > 1 else ""
         if self.lines is not None:

@@ -119,7 +119,9 @@ class CoupledRun(Run):
         every[self.executor.edges] = own
         return np.asarray(self.communicator.total({"edges": every})["edges"])
 
-    def result(self, reason: str, tol: float | None) -> CoupledResult:
+    def result(
+        self, reason: str, tol: float | None, oracle_budget: float | None = None
+    ) -> CoupledResult:
         goal = CONVERGED if tol is None else tol
         done = self.last("residual") <= goal
         X = np.asarray(self.view()[0], np.float64)

@@ -1,6 +1,6 @@
 """A run that ended short of its goal, and figures of it that tell why."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -9,19 +9,28 @@ import numpy as np
 import scipy.sparse as sp
 
 from edgewise.data.shards import Shards
+from edgewise.engines.faults import Faults
 from edgewise.graph.graph import Graph
 from edgewise.methods.auto import MOST_UNKNOWNS
 from edgewise.methods.class_blocks import block_shape
 from edgewise.methods.contract import Method
+from edgewise.methods.knowledge import Knowledge
 from edgewise.problem.contract import LinearLoss
 from edgewise.problem.problem import Problem
 from edgewise.running.trace import Trace
 
 MOST_NUMBERS = 20_000_000  # of data that are looked through
+MANY_TIMES = 4  # the rounds that were run, from which on they are not what is missing
+FEWEST = 4  # rows of a trace that tell how a run goes
 LOOKS = 10  # rows of a trace from which a residual that did not fall is worth a word
 RECENT = 0.4  # part of a trace whose slope says how a run goes on
 STILL = 0.97  # what a residual must fall to over that part, or it stays where it is
 FAR = 30.0  # a margin beyond those that some losses want
+SEPARATED = 100_000  # numbers of data at most, for a linear programme of them
+ALIKE = 1e-4  # the least eigenvalue of correlations, or the squared digits of Newton's method
+EXACTLY = 1e-13  # columns that repeat others to the last digit do no harm
+PAIR = 0.999  # a correlation of two columns that is all there is to say
+MOST_PRODUCTS = 10**9  # of numbers, for correlations
 
 
 @dataclass(frozen=True)
@@ -36,8 +45,16 @@ class Ending:
     x: np.ndarray  # (n,) the model
     dtype: str
     step: float  # the shortest that the method took; NaN where it has none
+    asked: Method  # with the steps as the user gave them
+    knowledge: Knowledge  # that its rules go by
     diverged: bool = False
-    lossy: bool = False  # whether the network lost messages, or nodes slept
+    faults: Faults | None = None
+    budget: float | None = None  # of oracle calls, where that ended it
+
+    @property
+    def run(self) -> float:
+        """Rounds."""
+        return float(self.trace["rounds"][-1])
 
     @property
     def residual(self) -> float:
@@ -71,12 +88,45 @@ class Ending:
         return float(np.log(self.goal / self.residual) / self.slope) if self.slope < 0 else np.inf
 
     @property
-    def newton_fits(self) -> bool:
-        """Whether a matrix per node is affordable, and the method has none."""
+    def nearly(self) -> bool:
+        """Whether rounds are all that is missing, and not too many of them."""
+        return not self.still and self.rounds_left <= MANY_TIMES * self.run
+
+    @property
+    def looks_enough(self) -> bool:
+        """Whether the trace tells how the run goes."""
+        return len(self.trace) >= FEWEST and (self.diverged or bool(np.isfinite(self.slope)))
+
+    @property
+    def newton(self) -> str:
+        """'method="auto"' where a matrix per node is affordable and the method has none."""
         loss = self.problem.loss
         if not loss.linear or self.method.second_order or self.problem.stream is not None:
-            return False
-        return block_shape(self.problem.size, loss.outputs)[1] <= MOST_UNKNOWNS
+            return ""
+        fits = block_shape(self.problem.size, loss.outputs)[1] <= MOST_UNKNOWNS
+        return 'method="auto"' if fits else ""
+
+    @cached_property
+    def by_rule(self) -> tuple[Any, Any]:
+        """eta and rho of the method as the rules have them; None where it has none."""
+        has = {f.name for f in fields(self.asked)} & {"eta", "rho"}
+        made, weights = replace(self.asked, **dict.fromkeys(has, "auto")).prepare(self.knowledge)
+        return made.eta, weights.get("rho")
+
+    @property
+    def given_eta(self) -> float:
+        """How many times the rule's the shortest step is; 1 where the rule's was taken."""
+        given = getattr(self.asked, "eta", None)
+        if given is None or isinstance(given, str):
+            return 1.0
+        return float(np.min(given) / np.min(self.by_rule[0]))
+
+    @property
+    def given_rho(self) -> float:
+        given = getattr(self.asked, "rho", None)
+        if given is None or isinstance(given, str) or self.by_rule[1] is None:
+            return 1.0
+        return float(np.exp(np.log(given).mean() - np.log(self.by_rule[1]).mean()))
 
     def column(self, j: int) -> str:
         names = getattr(self.problem, "columns", None)
@@ -110,14 +160,68 @@ def falls_for_ever(p: Problem, loss: LinearLoss, rows: Any, x: np.ndarray) -> bo
     return bool(sure.all())
 
 
-def column_sizes(X: Any, order: float, centred: bool = False) -> np.ndarray:
-    """(p,) the largest number of each, or the root of their mean square."""
+def told_apart(p: Problem, loss: LinearLoss, rows: Any) -> bool:
+    """Whether some model puts all samples of two classes on their own sides, by a linear programme;
+    no where that takes long."""
+    from scipy.optimize import linprog  # 0.1 s that only those pay who ask
+
+    if loss.outputs > 1 or rows.shape[0] * rows.shape[1] > SEPARATED:
+        return False
+    far = jnp.full(1, FAR)
+    if not np.abs(np.asarray(loss.slope(far, far / FAR))) > 0:
+        return False
+    A: Any = sp.csr_array(rows)
+    if p.free:
+        A = sp.csr_array(sp.hstack([A, sp.csr_array(np.ones((A.shape[0], 1)))]))
+    sides = sp.diags_array(p.labels) @ A
+    given: dict[str, Any] = {"A_ub": -sides, "b_ub": -np.ones(A.shape[0]), "bounds": (None, None)}
+    found = linprog(np.zeros(A.shape[1]), **given, options={"time_limit": 5.0})
+    return bool(found.status == 0)
+
+
+def closest_columns(X: Any, ridge: float, intercept: bool, least: float) -> tuple[int, int, str]:
+    """Two columns, and how they hang together, where that leaves a direction without curvature."""
+    rows, width = X.shape
+    if width < 2 or rows * width**2 > MOST_PRODUCTS:
+        return 0, 0, ""
+    Z = np.asarray(X.toarray() if hasattr(X, "toarray") else X, np.float64)
+    Z = Z - Z.mean(0) if intercept else Z
+    size = np.sqrt((Z**2).mean(0))
+    known = np.flatnonzero(size > 0)
+    Z = Z[:, known] / size[known]
+    C = Z.T @ Z / rows
+    values, vectors = np.linalg.eigh(C)
+    small = np.flatnonzero((values > EXACTLY * len(known)) & (values < least))
+    if not len(small) or ridge > values[small[0]] * size[known].min() ** 2:
+        return 0, 0, ""
+    times = f"almost the same (condition number {values[-1] / values[small[0]]:.0e})"
+    apart = np.abs(C - np.eye(len(known)))
+    pair = np.unravel_index(np.argmax(apart), apart.shape)
+    if apart[pair] > PAIR:
+        i, j = sorted(int(known[k]) for k in pair)
+        return i, j, f" say {times}"
+    i, j = sorted(int(known[k]) for k in np.argsort(-np.abs(vectors[:, small[0]]))[:2])
+    return i, j, f", with others, say {times}"
+
+
+def column_spread(X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """(p,) the mean of each column, and its standard deviation."""
+    mean = np.asarray(X.mean(0)).ravel()
+    if not hasattr(X, "indptr"):
+        return mean, X.std(0)
+    square = np.asarray((sp.csr_array(X) ** 2).mean(0)).ravel()
+    return mean, np.sqrt(np.maximum(square - mean**2, 0))
+
+
+def column_sizes(X: Any, order: float) -> np.ndarray:
+    """(p,) the largest number of each, or the root of their mean square; about their mean where
+    columns are dense."""
     if order == np.inf:
         every = abs(X).max(0)
         return np.asarray(every.toarray() if hasattr(every, "toarray") else every).ravel()
     if hasattr(X, "indptr"):
         return np.sqrt(np.asarray((sp.csr_array(X) ** 2).mean(0)).ravel())
-    return np.asarray(X.std(0) if centred else np.sqrt((X.astype(np.float64) ** 2).mean(0)))
+    return np.asarray(X.std(0, dtype=np.float64))
 
 
 def row_lengths(X: Any) -> np.ndarray:

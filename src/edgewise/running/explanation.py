@@ -9,22 +9,26 @@ from collections.abc import Callable
 
 import numpy as np
 
-from edgewise.problem.common_points import conflict
-from edgewise.running.ending import (
-    LOOKS,
-    Ending,
-    column_sizes,
-    falls_for_ever,
-    rounded,
-    row_lengths,
-    spectral_gap,
+from edgewise.running.causes_in_data import (
+    columns_alike,
+    far_columns,
+    no_common_point,
+    numbers_too_large,
+    one_class,
+    separable_classes,
+    sharp_loss,
+    uneven_columns,
+    uneven_rows,
+    vast_columns,
 )
+from edgewise.running.ending import LOOKS, MANY_TIMES, Ending, rounded, spectral_gap
 
 MOST_NODES = 1500  # of a graph whose gap is worked out
-MANY_TIMES = 4  # the rounds that were run, from which on they are not what is missing
+FEW, USUAL = 300, 5000  # rounds that are worth no other advice, and what `solve` gives by itself
 FLOOR = 1e4  # roundings of the largest residual that a floor may be
-OVERFLOW = {"float64": 1e140, "float32": 1e15}  # beyond, squares and their sums are none
-UNEVEN_COLUMNS, UNEVEN_ROWS, THIN_GRAPH = 10.0, 5.0, 0.03
+OUT_OF_REACH = 0.1  # of such a rounding: no run comes there
+FAR_OFF = 20.0  # times the rule's, of a step that was given
+THIN_GRAPH = 0.03
 
 
 def explain(ending: Ending) -> str:
@@ -36,34 +40,39 @@ def explain(ending: Ending) -> str:
 # --- what no number of rounds would mend ----------------------------------------------------------
 
 
-def numbers_too_large(e: Ending) -> str:
-    if e.rows is None:
+def lost_for_good(e: Ending) -> str:
+    f, here = e.faults, f" or {e.newton}" if e.newton else ""
+    if f is None or e.nearly:
         return ""
-    largest = column_sizes(e.rows, np.inf)
-    j = int(np.argmax(largest))
-    if not largest[j] > OVERFLOW[e.dtype]:
-        return ""
-    return (
-        f"{e.column(j)} has numbers up to {largest[j]:.0e}, whose squares {e.dtype} cannot hold: "
-        "divide it by its largest, or leave it out"
-    )
-
-
-def no_common_point(e: Ending) -> str:
-    found = conflict(e.problem.penalty, e.problem.size - e.problem.free)
-    return "" if found is None else f"{found}: loosen one of them"
+    if f.harms and not e.method.heals:
+        name = type(e.method).__name__
+        return f"{name} does not recover from what the faults took away: use pdmm{here}"
+    if f.compresses and not f.feedback:
+        what = "so few numbers a message" if f.keep is not None else f"messages of {f.bits} bits"
+        other = "leave both out" if f.keep is not None and f.bits is not None else "send more"
+        instead = f"{other}, as these faults leave no room for feedback"
+        return f"{what} without feedback keep every method from the optimum: " + (
+            instead if f.forgets else "set feedback=True"
+        )
+    return ""
 
 
 def step_too_long(e: Ending) -> str:
     if e.diverged and e.method.second_order:
         return "it has no step to shorten, try another method, as pdmm or lt-saga-pd"
-    shorter = f"eta={e.step / 4:.3g}"
-    if e.diverged:
-        return f'the step is too long, try {shorter}, or "auto"'
     first = e.trace["residual"][0]
-    if e.method.second_order or len(e.trace) < LOOKS or not e.residual >= first:
+    grown = len(e.trace) >= LOOKS and e.residual >= first and not e.method.second_order
+    if not (e.diverged or grown) or not np.isfinite(e.step):
         return ""
-    return f'no less than at the start, so that the step may be too long, try {shorter}, or "auto"'
+    if e.given_eta > 1:
+        what = f"eta={e.step:.3g} was given, where the rule takes {e.step / e.given_eta:.3g}: "
+        return f'the step is too long, {what}leave it out (eta="auto")'
+    if given_steps(e):
+        return given_steps(e)
+    shorter = f"try eta={e.step / 4:.3g}"
+    if e.diverged:
+        return f"the step is too long, {shorter}"
+    return f"no less than at the start, so that the step may be too long, {shorter}"
 
 
 def noisy_gradients(e: Ending) -> str:
@@ -77,99 +86,66 @@ def noisy_gradients(e: Ending) -> str:
     return near + "use saga-pd or pdmm"
 
 
-def ends_elsewhere(e: Ending) -> str:
+def floor_of_values(e: Ending) -> str:
     if e.method.exactness.startswith("to ") and e.still:
         return "it has values in the place of gradients, which leave it no nearer: use saga-pd"
-    if e.lossy and e.still and not e.method.heals:
-        name = type(e.method).__name__
-        return f"messages were lost, and {name} does not recover from that: use saga-pd or pdmm"
     return ""
 
 
 def rounding(e: Ending) -> str:
-    eps = float(np.finfo(e.dtype).eps)
-    if not e.still or e.residual > FLOOR * eps * np.nanmax(e.trace["residual"]):
+    digit = float(np.finfo(e.dtype).eps) * np.nanmax(e.trace["residual"])
+    at_floor = e.still and e.residual <= FLOOR * digit
+    if not at_floor and e.goal > OUT_OF_REACH * digit:
         return ""
-    at = f"it stays at {e.residual:.0e}, which is as near as {e.dtype} comes: "
+    at = f"{e.goal:.0e} is nearer than {e.dtype} comes, of numbers as large as these"
+    if at_floor:
+        at = f"it stays at {e.residual:.0e}, which is as near as {e.dtype} comes"
     if e.dtype == "float32":
-        return at + 'take dtype="float64"'
-    return at + f"ask for a tol of {3 * e.residual:.0e}"
-
-
-def separable_classes(e: Ending) -> str:
-    """No ridge, no penalty, and a model that is right about every sample: along it a logistic loss
-    falls for ever."""
-    p = e.problem
-    free = not p.penalised and float(p.loss.ridge) == 0
-    if not free or p.classes is None or e.rows is None or not np.isfinite(e.x).all():
-        return ""
-    if not p.loss.linear or not falls_for_ever(p, p.loss, e.rows, e.x):
-        return ""
-    return (
-        "the classes can be told apart without a mistake, and nothing keeps the model small, so "
-        "that it grows for ever: give a ridge, as Logistic(ridge=1e-3), or a penalty"
-    )
+        return f'{at}: take dtype="float64"'
+    return f"{at}: ask for a tol of {3 * e.residual if at_floor else FLOOR * digit:.0e}"
 
 
 # --- how much is missing, and what makes it so much -----------------------------------------------
 
 
+def too_few_looks(e: Ending) -> str:
+    if e.looks_enough:
+        return ""
+    if e.budget is not None:
+        what = f"the budget was {rounded(e.run)} rounds of this method, too few to tell its course"
+        return f"{what}: try oracle_budget={rounded(100 * e.budget)}"
+    many = max(USUAL, 10 * int(e.run))
+    return f"too few rounds to tell its course: try rounds={many}, with tol it stops once there"
+
+
 def too_few_rounds(e: Ending) -> str:
-    run = float(e.trace["rounds"][-1])
-    if e.still or not e.rounds_left <= MANY_TIMES * run:
-        return ""
-    tenfold = -np.log(10) / e.slope
-    return (
-        f"it still falls, tenfold in {rounded(tenfold)} rounds: about {rounded(e.rounds_left)} "
-        f"more would do, rounds={rounded(1.2 * e.rounds_left + run)}"
-    )
+    few = max(MANY_TIMES * e.run, FEW)
+    return "" if e.still or not e.rounds_left <= few else more_rounds(e)
 
 
-def uneven_columns(e: Ending) -> str:
-    if e.method.second_order or e.rows is None:
-        return ""
-    size = column_sizes(e.rows, 2, centred=e.problem.intercept)
-    known = np.flatnonzero(size > 0)
-    if not len(known):
-        return ""
-    wide, thin = known[size[known].argmax()], known[size[known].argmin()]
-    if not size[wide] > UNEVEN_COLUMNS * size[thin]:
-        return ""
-    other = ', or take method="auto", which minds no units' if e.newton_fits else ""
-    return (
-        f"{e.column(int(wide))} is {size[wide] / size[thin]:.2g} times as wide as "
-        f"{e.column(int(thin))}: standardise the columns (--scale){other}"
-    )
+def more_rounds(e: Ending) -> str:
+    """By the slope at the end, and as many again: most runs slow down."""
+    falls = f"it still falls, tenfold in {rounded(-np.log(10) / e.slope)} rounds"
+    more, total = f"about {rounded(e.rounds_left)} more would do", e.run + 2 * e.rounds_left
+    give = f"rounds={rounded(total)}"
+    if e.budget is not None:
+        give = f"oracle_budget={rounded(e.budget * total / e.run)}"
+    thin = thin_graph(e) if e.rounds_left > e.run else ""
+    return f"{falls}: {more}, {give}" + (f"; {thin}" if thin else "")
 
 
-def uneven_rows(e: Ending) -> str:
-    if e.method.samples is None or e.method.second_order or e.rows is None:
-        return ""
-    length = row_lengths(e.rows)
-    k = int(np.argmax(length))
-    if not length[k] > UNEVEN_ROWS * length.mean():
-        return ""
-    node = int(np.searchsorted(e.problem.shards.first, k, side="right") - 1)
-    other = 'take method="auto"' if e.newton_fits else "take method='pdmm'"
-    return (
-        f"a row of node {node} is {length[k] / length.mean():.2g} times as long as the mean row, "
-        f"and steps go by the longest: {other}, or give rows one length (--normalize)"
-    )
-
-
-def one_class(e: Ending) -> str:
-    p = e.problem
-    if p.classes is None or e.rows is None or p.loss.ridge or p.penalised:
-        return ""
-    alone = [i for i in range(p.nodes) if np.ptp(p.labels[p.own(i)]) == 0]
-    if not alone:
-        return ""
-    others = f" and {len(alone) - 1} more" if len(alone) > 1 else ""
-    what = "has" if len(alone) == 1 else "have"
-    return (
-        f"node {alone[0]}{others} {what} samples of one class only, to which a model as large as "
-        "can be is best: give a ridge, as Logistic(ridge=1e-3)"
-    )
+def given_steps(e: Ending) -> str:
+    """What the user gave in the place of a rule, far from what the rule comes to."""
+    if e.given_eta < 1 / FAR_OFF:
+        rule = e.step / e.given_eta
+        return f'eta={e.step:.3g} is short, the rule takes {rule:.3g}: leave it out (eta="auto")'
+    if e.given_rho > FAR_OFF or e.given_rho < 1 / FAR_OFF:
+        much = "much" if e.given_rho > 1 else "little"
+        return (
+            f"rho is {e.given_rho:.1g} times what the rule takes, which makes edges pull too "
+            f'{much}: leave it out (rho="auto")'
+        )
+    return ""
 
 
 def thin_graph(e: Ending) -> str:
@@ -187,29 +163,36 @@ def thin_graph(e: Ending) -> str:
 
 
 def stalled(e: Ending) -> str:
-    other = 'method="auto"' if e.newton_fits else "another method, as pdmm"
-    if e.still:
+    other = e.newton or "another method, as pdmm"
+    if e.still or not np.isfinite(e.rounds_left):
         return f"it stays at {e.residual:.0e}, for no cause that can be seen from here: try {other}"
-    if np.isfinite(e.rounds_left):
-        return (
-            f"it falls slowly, tenfold in {rounded(-np.log(10) / e.slope)} rounds, and would take "
-            f"{rounded(e.rounds_left)} more: try {other}"
-        )
-    return ""
+    if e.rounds_left + e.run <= USUAL:
+        return more_rounds(e) + (f", or {e.newton} for fewer" if e.newton else "")
+    return (
+        f"it falls slowly, tenfold in {rounded(-np.log(10) / e.slope)} rounds, and would take "
+        f"{rounded(e.rounds_left)} more: try {other}"
+    )
 
 
 CAUSES: tuple[Callable[[Ending], str], ...] = (
     numbers_too_large,
     no_common_point,
+    lost_for_good,
+    vast_columns,
+    sharp_loss,
     step_too_long,
     noisy_gradients,
-    ends_elsewhere,
+    floor_of_values,
     rounding,
     separable_classes,
+    too_few_looks,
     too_few_rounds,
+    given_steps,
     uneven_columns,
     uneven_rows,
+    far_columns,
     one_class,
     thin_graph,
+    columns_alike,
     stalled,
 )

@@ -14,6 +14,7 @@ from edgewise.engines.faults import Faults
 from edgewise.engines.simulator import describe
 from edgewise.errors import DivergenceWarning
 from edgewise.graph.graph import Graph
+from edgewise.methods.contract import Method
 from edgewise.problem.problem import Problem
 from edgewise.running import checkpoint as saved
 from edgewise.running.ending import Ending
@@ -28,6 +29,7 @@ from edgewise.running.trajectory import Trajectory
 
 CONVERGED = 1e-6  # the residual that counts as converged where no tol was given
 RUNAWAY = 1e8  # growth of the residual that counts as divergence
+HARDLY = 0.1  # of the first residual: a goal that asks for no more than that is loose
 
 
 class Run(Trajectory[Executor]):
@@ -42,12 +44,14 @@ class Run(Trajectory[Executor]):
         duals: Any = None,
         faults: Faults | None = None,
         method_note: str = "",
+        asked: Method | None = None,
     ) -> None:
         self.problem, self.graph, self.faults = problem, graph, faults
-        self.method_note = method_note
+        self.method_note, self.cold = method_note, X0 is None and duals is None
         executor, self.communicator = engine
         super().__init__(executor)
         self.method, self.dtype = executor.method, executor.dtype
+        self.asked = self.method if asked is None else asked  # with steps as they were given
         self.start(self.starting_models(X0), self.starting_duals(duals))
         curvatures = executor.knowledge.curvatures
         self.evaluator = Evaluator(
@@ -112,7 +116,7 @@ class Run(Trajectory[Executor]):
             reason = self.why_stop(rounds, tol, oracle_budget, stop.is_set(), enough)
             if reason:
                 checkpointer.save(self)
-                return self.result(reason, tol)
+                return self.result(reason, tol, oracle_budget)
             self.advance(min(record_every, rounds - self.round))
             enough = self.record(callback)
             checkpointer.maybe_save(self)
@@ -184,7 +188,9 @@ class Run(Trajectory[Executor]):
         report = self.evaluator.evaluate(plain, jnp.zeros_like(plain), self.round)
         return last > RUNAWAY * float(report["residual"])
 
-    def explained(self, x: np.ndarray, goal: float, diverged: bool) -> str:
+    def explained(
+        self, x: np.ndarray, goal: float, diverged: bool = False, budget: float | None = None
+    ) -> str:
         """Why it ended short of its goal, and what to try."""
         ending = Ending(
             problem=self.problem,
@@ -195,8 +201,11 @@ class Run(Trajectory[Executor]):
             x=x,
             dtype=self.dtype.name,
             step=float(np.min(self.executor.eta)) if np.size(self.executor.eta) else np.nan,
+            asked=self.asked,
+            knowledge=self.executor.knowledge,
             diverged=diverged,
-            lossy=self.faults is not None and self.faults.harms,
+            faults=self.faults,
+            budget=budget,
         )
         return explain(ending)
 
@@ -220,7 +229,7 @@ class Run(Trajectory[Executor]):
             },
         )
 
-    def result(self, reason: str, tol: float | None) -> Any:
+    def result(self, reason: str, tol: float | None, oracle_budget: float | None = None) -> Any:
         X, duals = (np.asarray(a, np.float64) for a in self.view())
         goal = CONVERGED if tol is None else tol
         x = self.consensus(X, duals, converged=self.last("residual") <= goal)
@@ -228,9 +237,11 @@ class Run(Trajectory[Executor]):
         trace = self.trace()
         residual = float(trace["residual"][-1])
         short = residual > goal or not np.isfinite(residual)
+        hardly = not short and self.cold and residual > HARDLY * trace["residual"][0]
         why = ""
         if short and reason in ("rounds", "budget", "diverged"):
-            why = self.explained(x, goal, reason == "diverged")
+            spent = oracle_budget if reason == "budget" else None
+            why = self.explained(x, goal, reason == "diverged", spent)
         how = {
             "tol": f"reached tol: residual {residual:.2e} after {self.round} rounds",
             "budget": f"oracle budget spent after {self.round} rounds, residual {residual:.2e}",
@@ -241,6 +252,9 @@ class Run(Trajectory[Executor]):
             f"residual {residual:.2e}",
             "diverged": f"diverged by round {self.round}",
         }[reason] + (f": {why}" if why else "")
+        if hardly:
+            smaller = 1e-6 * trace["residual"][0]
+            how += f", hardly less than at the start: ask for a smaller tol, as {smaller:.0e}"
         if reason == "diverged" and self.is_root:
             warnings.warn(how, DivergenceWarning, stacklevel=4)
         done, apart = bool(residual <= goal), np.array(self.apart)

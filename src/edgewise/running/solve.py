@@ -135,7 +135,8 @@ def solve(
             deferred_interrupt() as stop,
             make_engine(problem, graph, chosen, int(seed), kind, faults, devices, engine) as made,
         ):
-            run = (CoupledRun if coupled else Run)(problem, graph, made, X0, duals, faults, note)
+            kept = X0, duals, faults, note, chosen
+            run = (CoupledRun if coupled else Run)(problem, graph, made, *kept)
             if reference is True and coupled:
                 reference = solve_reference(whole, graph=graph, between=between)
             elif reference is True:
