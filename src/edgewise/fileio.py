@@ -80,6 +80,17 @@ def replacing(
             os.close(folder)
 
 
+@contextmanager
+def written(path: str | Path) -> Iterator[None]:
+    """What goes wrong while a path is written to, as an InputError that says what to do."""
+    try:
+        yield
+    except OSError as problem:
+        raise InputError(
+            f"{path} cannot be written ({problem.strerror}): give a path where you may write"
+        ) from None
+
+
 def second_name(path: Path, name: Path) -> None:
     """The file, by another name too; a copy of it where the file system has no such thing."""
     part = name.with_name(name.name + ".part")

@@ -244,6 +244,14 @@ def test_without_names_only_the_number_of_columns_is_checked(tmp_path):
         model.predict(pd.DataFrame(Z, columns=NAMES).replace(Z[1, 2], np.nan))
 
 
+def test_where_nothing_can_be_written_it_says_so(tmp_path):
+    (tmp_path / "file").write_text("")
+    result = RESULTS["logistic"][1]
+    for save in (result.save, result.model.save, result.model.to_onnx):
+        with pytest.raises(InputError, match="cannot be written .*: give a path where you may"):
+            save(tmp_path / "file" / "model.json")
+
+
 def test_what_is_no_model_is_said(tmp_path):
     wide = ew.CustomLoss(lambda x, d, y: (x @ d - y) ** 2, smoothness=1.0)
     form = ModelForm.of(ew.Problem(ew.split(Z, SIGNAL, nodes=4), wide))
@@ -265,6 +273,8 @@ def test_what_is_no_model_is_said(tmp_path):
         ({"intercept": [1, 2]}, "is damaged"),
         ({"loss": "oracle"}, "is damaged"),
         ({"coefficients": {"age": [1, 2]}}, "is damaged"),
+        ({"intercept": np.nan}, "is damaged .*not finite"),
+        ({"coefficients": {"age": 1.0}}, "is damaged .*a scaling of 3 columns for 1"),
     ):
         file.write_text(json.dumps(saved | damage))
         with pytest.raises(InputError, match=words):

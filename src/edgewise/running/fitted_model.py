@@ -12,7 +12,7 @@ from edgewise.data import frames
 from edgewise.data.preparation import Preparation
 from edgewise.data.scaling import Standardization
 from edgewise.errors import DataError, InputError, ProblemError
-from edgewise.fileio import write_text
+from edgewise.fileio import write_text, written
 from edgewise.running.model_export import sklearn_estimator, with_scaling, write_onnx
 from edgewise.running.model_form import KINDS, Kind, ModelForm
 from edgewise.running.model_input import as_features, is_raw
@@ -193,6 +193,11 @@ class FittedModel:
 
     def save(self, path: str | Path) -> Path:
         """Write plain JSON: to `path` if it ends in .json, else to path/model.json."""
+        with written(path):
+            return self.write(path)
+
+    def write(self, path: str | Path) -> Path:
+        """What `save` does, for those who look after an OSError themselves."""
         path = Path(path)
         file = path if path.suffix == ".json" else path / MODEL
         write_text(file, json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n")
@@ -232,6 +237,10 @@ class FittedModel:
             scaling=None if scaling is None else Standardization.from_dict(scaling),
             provenance=dict(given["provenance"]),
         )
+        if not (np.isfinite(made.coef).all() and np.isfinite(made.intercept).all()):
+            raise ValueError("coefficients that are not finite")
+        if made.scaling is not None and len(made.scaling.scale) != len(names):
+            raise ValueError(f"a scaling of {len(made.scaling.scale)} columns for {len(names)}")
         rows = 1 if made.classes is None or len(made.classes) == 2 else len(made.classes)
         if made.coef.shape != (rows, len(names)) or made.intercept.shape != (rows,):
             raise ValueError(f"coefficients of shape {made.coef.shape} for {rows} outputs")

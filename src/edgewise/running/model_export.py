@@ -8,7 +8,7 @@ import numpy as np
 
 from edgewise.data.scaling import Standardization
 from edgewise.errors import InputError
-from edgewise.fileio import replacing
+from edgewise.fileio import replacing, written
 
 
 def sklearn_estimator(
@@ -80,6 +80,6 @@ def write_onnx(estimator: Any, features: int, path: str | Path) -> Path:
     made = to_onnx(
         estimator, initial_types=[("X", DoubleTensorType([None, features]))], options=options
     )
-    with replacing(Path(path)) as file:
+    with written(path), replacing(Path(path)) as file:
         file.write(made.SerializeToString())
     return Path(path)

@@ -82,7 +82,7 @@ def save_form(peer: PeerState, x: np.ndarray, ending: Ending, folder: Path) -> N
     told = provenance(peer.settled_fit.method, *how)
     told |= {"peer": peer.config.id, "ending": ending.table()}
     with suppress(ProblemError):  # it diverged
-        FittedModel.of(ModelForm.of(peer.problem), x, told).save(folder)
+        FittedModel.of(ModelForm.of(peer.problem), x, told).write(folder)
 
 
 def saved_elsewhere(peer: PeerState, x: np.ndarray, save: Callable[[Path], Any]) -> str:
