@@ -1,7 +1,9 @@
 """`make docs`: the website builds without a warning, formulas and API included."""
 
 import re
+from html.parser import HTMLParser
 
+from pages import RAW
 from paths import ROOT
 
 
@@ -16,6 +18,38 @@ def test_every_page_is_there(site):
         assert (site / name).exists(), page
     for example in (ROOT / "examples").glob("*.py"):
         assert (site / "examples" / f"{example.stem}.html").exists(), example
+
+
+class Prose(HTMLParser):
+    """What a page says, but for its code."""
+
+    LEFT_OUT = ("code", "pre", "script", "style", "head")
+
+    def __init__(self, html):
+        super().__init__()
+        self.within, self.parts = [], []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        if tag in self.LEFT_OUT:
+            self.within.append(tag)
+
+    def handle_endtag(self, tag):
+        if self.within and tag == self.within[-1]:
+            self.within.pop()
+
+    def handle_data(self, data):
+        if not self.within:
+            self.parts.append(data)
+
+
+def test_no_tex_and_no_markdown_is_left(site):
+    """Where there is no browser too; test_site_in_browser looks at what one makes of it."""
+    for page in site.rglob("*.html"):
+        prose = "".join(Prose(page.read_text()).parts)
+        raw = RAW.search(prose)
+        assert not raw, f"{page.name} shows {prose[raw.start() - 40 : raw.end() + 40]!r}"
+        assert len(prose) > 100
 
 
 def test_formulas_are_mathml_and_nothing_is_fetched(site):

@@ -8,6 +8,7 @@ from urllib.parse import unquote, urldefrag
 
 import pytest
 from browser import browser, complaints, resize
+from pages import RAW
 
 WIDE, NARROW = (1200, 900), (400, 800)  # a laptop, a phone
 # what a reader sees of a page but for its code
@@ -40,7 +41,6 @@ const out = [...document.querySelectorAll('article *')].filter(
 if (document.documentElement.scrollWidth > most) out.push('the page');
 return out;
 """
-RAW = re.compile(r"\\|\$(?!\s|/|[A-Z]{3})|\*\*|\]\(|```|<!--")  # ($/h is a price, $HOME a variable)
 NO_INDEX = b"""{"docs": [], "config": {"lang": ["en"], "separator": " ", "pipeline": [],
 "fields": {"title": {"boost": 1}, "text": {"boost": 1}, "tags": {"boost": 1}}}}"""
 

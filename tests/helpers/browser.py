@@ -1,10 +1,13 @@
-"""A browser without a window; tests that want one are skipped where there is none."""
+"""A browser without a window; tests that want one are skipped where there is none, and fail there
+if EDGEWISE_BROWSER=required, as CI has it on Linux."""
 
 import contextlib
+import os
 import shutil
 
 import pytest
 
+NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
     "--headless=new",
     "--no-sandbox",
@@ -23,9 +26,11 @@ def browser(profile):
     webdriver = pytest.importorskip("selenium.webdriver")
     from selenium.webdriver.chrome.service import Service
 
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    chromium = next(filter(None, map(shutil.which, NAMES)), None)
+    driver = shutil.which("chromedriver")
     if not chromium or not driver:
-        pytest.skip("needs a browser: apt-get install chromium chromium-driver")
+        without = pytest.fail if os.environ.get("EDGEWISE_BROWSER") == "required" else pytest.skip
+        without("needs a browser: apt-get install chromium chromium-driver")
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
     for flag in (*FLAGS, f"--user-data-dir={profile}"):
