@@ -192,8 +192,8 @@ def test_a_step_that_was_given(given, words):
 
 
 @pytest.mark.filterwarnings("ignore::edgewise.errors.DivergenceWarning")
-def test_a_step_by_rule_that_is_too_long():
-    """By one's own rule: the method's eta is none that the user gave."""
+def test_a_step_that_diverges():
+    short("the step is too long, eta=60 was given", LOGISTIC, "pd", rounds=60, eta=60.0)
     found = short("the step is too long, eta=20 was given", squares(), "pd", eta=20.0)
     assert found.message.startswith("diverged by round")
 

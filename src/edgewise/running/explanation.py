@@ -61,7 +61,8 @@ def step_too_long(e: Ending) -> str:
     if e.diverged and e.method.second_order:
         return "it has no step to shorten, try another method, as pdmm or lt-saga-pd"
     first = e.trace["residual"][0]
-    grown = len(e.trace) >= LOOKS and e.residual >= first and not e.method.second_order
+    looked = len(e.trace) >= LOOKS or e.given_eta > FAR_OFF
+    grown = looked and e.residual >= first and not e.method.second_order
     if not (e.diverged or grown) or not np.isfinite(e.step):
         return ""
     if e.given_eta > 1:
