@@ -197,9 +197,12 @@ def counts_days(column: Column) -> bool:
     """Whether whole numbers are dates, as 20240131 is: all of them, and several."""
     import pandas as pd
 
-    values = as_floats(column)
-    days = np.unique(values[~np.isnan(values)])
-    if len(days) < FEW_DAYS or days[0] < EARLIEST or days[-1] > LATEST or (days % 1).any():
+    values = as_floats(column).astype(np.float64, copy=False)
+    there = values[~np.isnan(values)]
+    if not len(there) or there.min() < EARLIEST or there.max() > LATEST or (there % 1).any():
+        return False
+    days = np.unique(there)
+    if len(days) < FEW_DAYS:
         return False
     texts = pd.Series(days.astype(np.int64).astype(str))
     return bool(pd.to_datetime(texts, format="%Y%m%d", errors="coerce").notna().all())
