@@ -74,6 +74,8 @@ def test_directed_edges(drawn):
         (Graph.complete(6), nx.complete_graph(6)),
         (Graph.grid(3, 4), nx.grid_2d_graph(3, 4)),
         (Graph.grid(1, 4), nx.path_graph(4)),
+        (Graph.circulant(5), nx.complete_graph(5)),
+        (Graph.circulant(10), nx.circulant_graph(10, [1, 3])),
         (Graph.torus(3, 4), nx.grid_2d_graph(3, 4, periodic=True)),
         (Graph.torus(2, 2), nx.cycle_graph(4)),
         (Graph.small_world(20, 6, 0.3, 5), nx.connected_watts_strogatz_graph(20, 6, 0.3, seed=5)),
@@ -88,6 +90,13 @@ def test_generators(graph, reference):
 
 def test_the_hub_is_node_0():
     assert Graph.star(5).degrees.tolist() == [4, 1, 1, 1, 1]
+
+
+def test_chords_make_a_circulant_graph_well_connected():
+    found = [
+        nx.algebraic_connectivity(g.to_networkx()) for g in (Graph.circulant(20), Graph.ring(20))
+    ]
+    assert found == pytest.approx([1.764, 0.098], abs=1e-3)
 
 
 def test_grid_numbering():

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from edgewise.peers.config.peer_config import Fit, PeerConfig
     from edgewise.peers.operations.mesh import Mesh
 
+FEW = 5  # peers: from so many on each gets four neighbours, as a ring takes ever more rounds
+
 # What needs the extra is imported where it is used: the other commands do without.
 
 
@@ -146,7 +148,7 @@ def renew(o: RenewOptions) -> None:
 
 
 def graph_of(o: InitOptions) -> ew.Graph:
-    source, edges = o.graph, None
+    source, edges = o.graph or "", None
     if o.edges is not None and o.edges.isdecimal():
         edges = int(o.edges)
     elif o.edges is not None:
@@ -154,6 +156,7 @@ def graph_of(o: InitOptions) -> ew.Graph:
         if not Path(source).is_file():
             raise GraphError(f"there is no file {source}: give --edges a file, or a number")
     nodes = nodes_in(source) if o.nodes is None else o.nodes
+    source = source or ("ring" if nodes < FEW else "circulant")
     seed = o.seed if o.graph_seed is None else o.graph_seed
     graph = spec.graph(source, nodes, seed, graph_size(o)._replace(edges=edges))
     graph.require_connected()

@@ -77,7 +77,16 @@ class InitOptions(CommonOptions, KeyOptions, MethodOptions):
     nodes: Annotated[
         Whole, option(GRAPH, "How many peers.", show_default="as many as the file of edges has")
     ] = None
-    graph: Annotated[str, same(ProblemOptions, "graph")] = "ring"
+    graph: Annotated[
+        Text,
+        option(
+            GRAPH,
+            "ring, circulant (a ring with chords: four neighbours each), path, star, complete, "
+            "grid, torus, random, small-world, or a text file with two node numbers a line.",
+            show_default="circulant; ring below five peers",
+            autocompletion=names.graphs,
+        ),
+    ] = None
     edges: Annotated[
         Text, option(GRAPH, "A text file with two peers' numbers a line; or of random, how many.")
     ] = None

@@ -60,6 +60,7 @@ def node(o: NodeOptions) -> None:
 def run(config: "PeerConfig", shard: str | None, o: NodeOptions) -> "PeerResult":
     import jax
 
+    from edgewise.backend.memory import forget_compiling
     from edgewise.peers.node.peer import Peer
     from edgewise.peers.operations.logs import LastLines, logging_to
     from edgewise.peers.operations.metrics import Metrics
@@ -75,6 +76,7 @@ def run(config: "PeerConfig", shard: str | None, o: NodeOptions) -> "PeerResult"
         jax.config.update("jax_cpu_enable_async_dispatch", False)
         allow_many_files()
         peer = Peer(config)
+        peer.when_compiled = forget_compiling
         metrics = Metrics(peer)
         port = metrics.open()
         stack.callback(metrics.close)

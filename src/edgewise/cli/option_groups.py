@@ -108,8 +108,8 @@ class ProblemOptions(DataOptions):
         str,
         option(
             GRAPH,
-            "ring, path, star, complete, grid, torus, random, small-world, or a text file with two "
-            "node numbers a line.",
+            "ring, circulant, path, star, complete, grid, torus, random, small-world, or a text "
+            "file with two node numbers a line.",
             autocompletion=names.graphs,
         ),
     ] = "random"

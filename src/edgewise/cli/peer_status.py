@@ -50,6 +50,8 @@ def residual_of(one: Status) -> str:
     ending = one.get("ending") or {}
     goal = "" if ending.get("tol") is None else "tol met" if ending["met"] else "tol NOT met"
     absent = f"(without {without})" if without else ""
+    if one.get("lost_hops") and not without:
+        absent = "(a neighbour lost one)" if one["lost_hops"] == 1 else "(one is lost further off)"
     return " ".join(part for part in (number(one.get("residual")), goal, absent) if part)
 
 

@@ -22,6 +22,7 @@ class GraphSize(NamedTuple):
 
 GRAPHS: dict[str, Callable[[int, GraphSize, int], Graph]] = {
     "ring": lambda nodes, size, seed: Graph.ring(nodes),
+    "circulant": lambda nodes, size, seed: Graph.circulant(nodes),
     "path": lambda nodes, size, seed: Graph.path(nodes),
     "star": lambda nodes, size, seed: Graph.star(nodes),
     "complete": lambda nodes, size, seed: Graph.complete(nodes),

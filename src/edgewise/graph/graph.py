@@ -58,6 +58,18 @@ class Graph:
         return cls.torus(1, _count("nodes", nodes))
 
     @classmethod
+    def circulant(cls, nodes: int) -> Self:
+        """Four neighbours each: a ring with chords of one length, that which makes the algebraic
+        connectivity largest (the shortest such)."""
+        nodes = _count("nodes", nodes, least=5)
+        here, chords = np.arange(nodes), np.arange(2, (nodes + 1) // 2)
+        waves = 2 * np.pi * np.arange(1, nodes)[:, None] / nodes
+        slowest = (4 - 2 * np.cos(waves) - 2 * np.cos(waves * chords)).min(axis=0)
+        chord = chords[np.flatnonzero(slowest > slowest.max() - 1e-9)[0]]
+        pairs = [np.stack([here, (here + hop) % nodes], axis=1) for hop in (1, chord)]
+        return cls.from_edges(np.concatenate(pairs), nodes)
+
+    @classmethod
     def path(cls, nodes: int) -> Self:
         return cls.grid(1, _count("nodes", nodes))
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import linprog
 
 from edgewise.problem.costs import Sized
 from edgewise.problem.coupled import CoupledProblem
@@ -39,6 +38,8 @@ def conflict(problem: CoupledProblem) -> list[tuple[int, int]]:
     rows = sp.hstack([A, -eye, eye])
     price = np.r_[np.zeros(many), np.ones(m), np.where(equal, 1.0, 0.0)]
     fixed = sp.hstack([own, sp.csr_array((own.shape[0], 2 * m))])
+    from scipy.optimize import linprog  # 25 MB, which peers without couplings do without
+
     program: Any = linprog  # its stubs know no sparse matrices
     found = program(
         price,

@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("cryptography", reason="peers need cryptography: pip install 'edgewise[peers]'")
 
+from edgewise.cli.peer_status import residual_of
 from edgewise.peers.node import absence
 from edgewise.peers.node.absence import absences, count_lost_hops
 from edgewise.peers.node.ending import Absence, Ending
@@ -79,6 +80,11 @@ def peer(strict=False, links=(), **attributes):
             3,
             ["met by those that are left", "without its data"],
         ),
+        (
+            ("stopped", 0, np.inf, TOL, V, False, {2: Absence(0, False)}),
+            0,
+            ["neighbour 2 is away, never heard: the model is without its data"],
+        ),
         (("converged", 80, 0.0, TOL, V, True, {}, 2), 3, ["a peer 2 hops away has lost one"]),
         (("deserted", 12, 6e-2, TOL, V, False, {}, None, 0), 3, ["peer 0 has left", "cannot"]),
     ],
@@ -128,6 +134,14 @@ def test_news_of_a_loss_goes_hop_by_hop_and_dies_out_when_the_lost_one_is_back()
     for _ in range(2 * V):
         tell()
     assert [one.lost_hops for one in path] == [None] * V
+
+
+def test_a_residual_is_shown_with_whom_it_does_not_speak_of():
+    one = {"residual": 7.4e-17, "away": {"2": 115}, "lost_hops": 1}
+    assert residual_of(one) == "7.40e-17 (without 2 since round 115)"
+    assert residual_of(one | {"away": {}}) == "7.40e-17 (a neighbour lost one)"
+    assert residual_of(one | {"away": {}, "lost_hops": 2}) == "7.40e-17 (one is lost further off)"
+    assert residual_of(one | {"away": {}, "lost_hops": None}) == "7.40e-17"
 
 
 def test_hops_to_a_loss_go_over_the_wire():

@@ -134,8 +134,6 @@ def run(steppers, format, told_in, strict, restart):
         if round == RESTART and restart is not None:
             peers[1] = restored(peers[1], 1, restart)
             peers[1].post(1, peers[1].carry[1])
-            for other in GRAPH.neighbours(1):  # as over new streams
-                peers[other].links[1].begin_turns()
     return np.stack([np.asarray(peer.carry[0].X)[0] for peer in peers])
 
 

@@ -116,6 +116,15 @@ def test_no_gradient_is_of_a_single_sample_unless_asked_for(words, expected):
     assert peer(0).fit.set == expected
 
 
+def test_from_five_peers_on_each_has_four_neighbours_unless_told_otherwise():
+    for nodes, degree in ((4, 2), (5, 4), (8, 4)):
+        call("init", "--nodes", nodes, "--out", f"of-{nodes}")
+        for i in range(nodes):
+            assert len(read(f"of-{nodes}/peer{i}.toml").neighbours) == degree
+    call("init", "--nodes", 8, "--graph", "ring", "--out", "ring")
+    assert len(read("ring/peer0.toml").neighbours) == 2
+
+
 def test_hosts_ports_and_graphs():
     Path("edges.txt").write_text("0 1\n2 1\n0 2\n2 3\n3 1\n")
     call("init", "--edges", "edges.txt", "--host", "h{id}.example.org", "--port", 500)

@@ -85,7 +85,7 @@ class Ending:
             heard = f"last heard in round {absence.since}" if absence.since else "never heard"
             part = (
                 "the model is without its data"
-                if absence.dropped
+                if absence.dropped or not absence.since
                 else "its last message stands for its data, so that this is nobody's optimum"
             )
             said.append(f"neighbour {other} is away, {heard}: {part}")

@@ -38,6 +38,7 @@ from edgewise.peers.operations.logs import rate_limited
 from edgewise.peers.transport.connections import Connections
 from edgewise.peers.transport.frames import ProtocolError
 from edgewise.peers.transport.links import Link, Mismatch
+from edgewise.peers.transport.turns import next_turn
 
 log = logging.getLogger("edgewise.peers")
 
@@ -54,6 +55,7 @@ class Peer(PeerState):
         super().__init__(config)
         self.saving: asyncio.Future[None] | None = None
         self.halt: Callable[[], object] = lambda: None  # a run, from another thread
+        self.when_compiled: Callable[[], None] | None = None  # what a process of its own may forget
 
     def fit(
         self,
@@ -157,6 +159,7 @@ class Peer(PeerState):
                 break
             self.lose_patience()
             heard = self.heard()
+            self.take_turn()
             begun = time.perf_counter()
             if slow:
                 self.carry, sent = await asyncio.to_thread(self.take_step, heard)
@@ -167,6 +170,8 @@ class Peer(PeerState):
             if self.round % config.record_every == 0:
                 beside = slow or not looked
                 measured = await asyncio.to_thread(self.look, heard) if beside else self.look(heard)
+                if not looked and self.when_compiled is not None:
+                    await asyncio.to_thread(self.when_compiled)
                 looked = True
                 self.record(measured)
                 count_converged_hops(self)
@@ -203,7 +208,7 @@ class Peer(PeerState):
         if not self.strict:
             there = [k for k in links if not k.gone]
             links = [k for k in there if k.responsive] or there
-        return all(link.has_message(self.round) for link in links)
+        return all(link.has_message(self.awaited) for link in links)
 
     def ready_or_deserted(self) -> bool:
         return self.ready() or deserter(self) is not None
@@ -211,8 +216,13 @@ class Peer(PeerState):
     def lose_patience(self) -> None:
         """With those that were waited for in vain: once, and again when they have spoken."""
         for id in self.members:
-            if id in self.links and not self.links[id].has_message(self.round):
+            if id in self.links and not self.links[id].has_message(self.awaited):
                 self.links[id].responsive = False
+
+    def take_turn(self) -> None:
+        if not self.strict:
+            links = (self.links[id] for id in self.members if id in self.links)
+            self.turn = next_turn(self.turn, (link.heard_turn for link in links))
 
     def heard(self) -> tuple[np.ndarray, ...]:
         """One that has said nothing yet is taken to be where this peer is, and to have no news."""

@@ -75,6 +75,7 @@ class PeerState:
         self.pairs: dict[int, EdgeFacts] = {}
         self.coupled: dict[int, OwnEdge] = {}  # the members' edges
         self.incarnation = secrets.token_hex(8)
+        self.turn = 0  # tolerant: by which neighbours keep pace
         self.round, self.converged_hops = 0, 0
         self.newest_saved = self.saved = 0  # rounds of the newest checkpoint and the one before
         self.stop_at, self.residual = fit.rounds if self.strict else NEVER, np.inf
@@ -173,7 +174,12 @@ class PeerState:
     def frame(self, kind: int, other: int, payload: Any = b"", news: Any = ()) -> Frame:
         lost = NO_LOSS if self.lost_hops is None else self.lost_hops
         progress = (self.round, self.saved, self.stop_at, self.converged_hops)
-        return Frame(kind, *progress, self.config.id, other, payload, news, lost)
+        return Frame(kind, *progress, self.config.id, other, payload, news, lost, self.turn)
+
+    @property
+    def awaited(self) -> int:
+        """The round, or the turn, of the messages that the next step waits for."""
+        return self.round if self.strict else self.turn
 
     async def wait(
         self, ready: Callable[[], bool], stop: asyncio.Event, patience: float | None

@@ -19,6 +19,7 @@ def write_status(peer: PeerState) -> None:
         "time": time.time(),
         "refused": peer.connections.refused,
         "away": {str(j): a.since for j, a in absences(peer).items()} if peer.begun else {},
+        "lost_hops": peer.lost_hops if peer.begun else None,
         "ending": None if peer.ending is None else peer.ending.table(),
         "handshakes": peer.connections.failed_handshakes,
         **peer.trace.last(),

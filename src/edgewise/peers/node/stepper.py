@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 
 from edgewise.backend.programs import compiled
-from edgewise.backend.random_bits import draw_bits
+from edgewise.backend.random_bits import draw
 from edgewise.data.arrays import aligned_empty
 from edgewise.engines.simulator import CPU_OPTIONS as SIMULATED
 from edgewise.engines.simulator import begin
@@ -166,10 +166,9 @@ class Stepper:
     def random_bits(self, round: int) -> np.ndarray:
         first = round - round % AHEAD
         if first != self.first_drawn:
-            at = first + jnp.arange(AHEAD)
-            self.noise = np.asarray(
-                draw_bits(self.seed, self.block.ids, at, self.method.random_draws)
-            )
+            args = self.seed, self.block.ids, first + np.arange(AHEAD)
+            draws = self.method.random_draws
+            self.noise = np.asarray(compiled(draw, args, self.options, draws=draws)(*args))
             self.first_drawn = first
         drawn: np.ndarray = self.noise[round - first]
         return drawn

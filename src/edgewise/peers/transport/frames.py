@@ -43,7 +43,7 @@ class Frame(NamedTuple):
     payload: Any = b""  # bytes, or (k, n) numbers
     news: Any = ()  # with vectors: numbers of a head, and of the body where its flag is 1
     lost_hops: int = NO_LOSS  # how far the nearest peer is that lost a neighbour
-    turn: int = 0  # tolerant: steps that the sender took with the receiver's answer, over a stream
+    turn: int = 0  # tolerant: the sender's, by which neighbours keep pace
 
 
 class MessageFormat(NamedTuple):

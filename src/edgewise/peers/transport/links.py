@@ -34,6 +34,7 @@ from edgewise.peers.transport.greeting import first_frame, greeting_in
 from edgewise.peers.transport.heartbeat import Stream, keep_alive
 from edgewise.peers.transport.news import merged, told
 from edgewise.peers.transport.reports import Report, Reports, encoded
+from edgewise.peers.transport.turns import ahead
 from edgewise.peers.transport.wakeup import Wakeup
 
 log = logging.getLogger("edgewise.peers")
@@ -60,10 +61,8 @@ class Link:
     again over a new stream if it asks. In tolerant mode only the latest counts, either way, but of
     news the last body too: a new stream begins with it.
 
-    Two tolerant peers keep pace by turns: how often each has taken a step that the other's message
-    was there for, since the stream began. As in strict mode a step waits for a message of the same
-    turn, so that a round takes one way. Steps that did not wait are no turns, and messages that
-    took others' places lose none.
+    Tolerant peers keep pace by turns (turns.py): a step waits for a message of the same turn, as in
+    strict mode for one of the same round.
     """
 
     def __init__(
@@ -90,7 +89,7 @@ class Link:
         # what came
         self.inbox: dict[int, Frame] = {}  # strict: by round; tolerant: the newest alone
         self.newest_round, self.has_new, self.stale_rounds = -1, False, 0
-        self.turn, self.heard_turn = 0, -1  # tolerant: the own, and the other's as last heard
+        self.heard_turn: int | None = None  # tolerant: the other's, over this stream
         self.news = np.zeros(format.head + format.body, NEWS)  # as last taken; zeros: never
         self.awaited_round = 0  # that strict waits for
         self.converged_hops, self.stop, self.saved, self.gone = 0, NEVER, 0, False
@@ -120,7 +119,7 @@ class Link:
         if self.strict:
             self.sent[frame.round] = encode(told(frame, self.format, changed), self.format.wire)
         else:
-            self.latest, self.unsent = frame._replace(turn=self.turn), True
+            self.latest, self.unsent = frame, True
             self.body_due |= changed
         self.work.set()
 
@@ -208,7 +207,7 @@ class Link:
         if frame.kind != VECTORS:
             return
         self.responsive = True
-        self.heard_turn = max(self.heard_turn, frame.turn)  # also of a message that it had
+        self.heard_turn = frame.turn  # also of a message that is known, and was sent again
         if self.strict:
             if frame.round >= self.awaited_round:
                 self.inbox[frame.round] = frame
@@ -227,13 +226,14 @@ class Link:
         known = max(self.newest_round, self.other_round)
         if not self.strict and frame.round > known + MAX_SKIPPED:
             raise ProtocolError(f"round {frame.round} after {known}")
-        if not self.strict and frame.kind == VECTORS and frame.turn > self.turn + 1:
-            raise ProtocolError(f"turn {frame.turn}, {self.turn} is the own")
         if frame.stop < frame.round:
             raise ProtocolError(f"to stop at {frame.stop}, in round {frame.round}")
 
-    def has_message(self, round: int) -> bool:
-        return (round in self.inbox) if self.strict else self.heard_turn >= self.turn
+    def has_message(self, turn: int) -> bool:
+        """Strict: of this round; tolerant: of this turn, or a later one."""
+        if self.strict:
+            return turn in self.inbox
+        return self.heard_turn is not None and ahead(self.heard_turn, turn) >= 0
 
     def take_message(self, round: int) -> np.ndarray | None:
         """(k, n) the vectors for a round; in tolerant mode the last that came, if any did. What
@@ -243,7 +243,6 @@ class Link:
             self.converged_hops = frame.converged_hops  # of this round, not of a later one
         elif self.inbox:
             frame = self.inbox[0]
-            self.turn += self.has_message(round)
             self.stale_rounds = 0 if self.has_new else self.stale_rounds + 1
             if self.has_new:
                 self.converged_hops, self.heard_at = frame.converged_hops, round
@@ -256,12 +255,6 @@ class Link:
         return vectors
 
     # --- a stream --------------------------------------------------------------------------------
-
-    def begin_turns(self) -> None:
-        """Both ends do with every stream, so that neither makes up for what it missed."""
-        self.turn, self.heard_turn = 0, -1
-        if self.latest is not None:
-            self.latest = self.latest._replace(turn=0)
 
     async def run(self, stream: Stream, peer: Greeter) -> None:
         """Until the stream ends; a newer one to the same neighbour ends this one."""
@@ -328,8 +321,7 @@ class Link:
         if self.incarnation != incarnation:
             self.newest_round = -1  # it has begun anew, and its rounds with it
         self.incarnation, self.other_round, self.next_round = incarnation, resume_at, resume_at
-        self.begin_turns()
-        self.unsent = True  # what was under way may be lost
+        self.heard_turn, self.unsent = None, True  # what was under way may be lost
         self.farewell_sent = self.responsive = self.dropped = self.farewell_heard = False
         self.streams += 1
         self.connected, self.last_heard = True, time.monotonic()
