@@ -21,7 +21,7 @@ GRAPH = ew.Graph.circulant(5)  # with cycles of three
 
 
 def peers_of(folder, monkeypatch, delay, **fit):
-    fit = Fit("pdmm", ridge=RIDGE, classes=(-1.0, 1.0), **fit)
+    fit = Fit("pdmm", weights="node", ridge=RIDGE, classes=(-1.0, 1.0), **fit)
     made = mesh.create(folder, GRAPH, fit, [()] * 5, lambda i: "127.0.0.1", 40000, 2)
     problem = problem_of(4, 5, loss=ew.Logistic(ridge=RIDGE))
     (folder / "data").mkdir()
