@@ -140,6 +140,18 @@ def test_dense_couplings_of_nodes_with_data_stay_where_they_arrive():
     assert result.violation < 1e-8
 
 
+def test_short_steps_are_not_taken_for_a_soft_end():
+    """A coordinate that only its price holds: weights had followed the stiffness that they caused,
+    down, for as long as they were matched, and 11,000 rounds were needed."""
+    costs = [ew.Quadratic([1.0, 1.0]), ew.Quadratic([50.0, 0.0], [-50.0, 0.0])]
+    problem = ew.Problem(cost=costs, penalty=[ew.L1(0.3), None])
+    between, X0 = ew.NetworkLasso(0.1, on=[1]), [np.zeros(2), np.array([1.0, 2.0])]
+    options = {"X0": X0, "tol": 1e-7, "rounds": 5000}
+    result = ew.solve(problem, ew.Graph.path(2), "pd", between=between, **options)
+    assert result.converged, result.message
+    assert np.allclose(result.X[1], [1, 0], atol=1e-6)
+
+
 def test_rows_whose_length_counts_keep_one_weight_when_some_are_still():
     """Else the answer is another: a dual within a ball then does not point along the difference."""
     with jax.enable_x64(True):

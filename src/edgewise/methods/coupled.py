@@ -27,6 +27,9 @@ from edgewise.methods.subproblem import local_argmin, local_curvature
 from edgewise.problem.block import Block, Links
 
 AVERAGED = 0.8  # of a reflection, where weights are matched: whole ones did not settle
+# Of first weights: matched ones stay within it where steps are of a linear model. An end that moves
+# little a round because its step is short shows a stiffness that follows its weight, ever further.
+STIFFNESS = 1e-2
 COUNTED = 1 << 20  # a message's number is below this: exact in float32
 
 
@@ -202,6 +205,9 @@ class CoupledPrimalDual(MethodDefaults):
             k, window = matched(
                 window, edges.lam, a, weights, e.k, taken, links, ends.grouped, ends.real, alive
             )
+            if not self.solves:
+                first = links.rho[:, None]
+                k = jnp.where(alive, jnp.clip(k, STIFFNESS * first, first / STIFFNESS), k)
             edges = edges._replace(k=k, window=window)
         state = State(X, H, taken, local, memory, edges, s.hessian)
         return state, (self.message(ends, links.owner, state),)
