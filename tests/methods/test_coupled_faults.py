@@ -84,6 +84,21 @@ def test_leaving_and_coming_back():
     check("equalities", solve("equalities", ew.Faults(leave=(who, 30), join=(who, 60))))
 
 
+def test_who_leaves_may_take_the_graph_apart():
+    """Of consensus that is refused: there is one model. Here each part has its own optimum."""
+    problem = ew.Problem(cost=[ew.Quadratic(1.0, np.full(2, -k)) for k in (1.0, 2.0, 3.0)])
+    result = ew.solve(
+        problem,
+        ew.Graph.path(3),
+        between=ew.Coupling(),
+        faults=ew.Faults(leave=(1, 20)),
+        tol=1e-9,
+    )
+    assert result.converged, result.message
+    assert np.allclose(result.X[0], 1)
+    assert np.allclose(result.X[2], 3)
+
+
 # --- optimal power flow, as the issue of couplings has it: untuned, and a fifth of messages lost --
 
 

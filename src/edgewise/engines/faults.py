@@ -108,8 +108,9 @@ class Faults:
         """Whether another seed makes other faults."""
         return self.drop > 0 or self.delay > 0 or bool((self.awake < 1).any())
 
-    def fit(self, graph: Graph) -> None:
-        """Refuse what the graph does not have, or what would take it apart."""
+    def fit(self, graph: Graph, whole: bool = True) -> None:
+        """Refuse what the graph does not have, or, where it must stay whole, what would take it
+        apart."""
         V = graph.nodes
         if self.awake.shape not in ((), (V,)):
             raise GraphError(f"awake has shape {self.awake.shape}: give one number, or {V}")
@@ -125,7 +126,7 @@ class Faults:
             here = np.flatnonzero(self.present(V, r))
             if len(here) == 0:
                 raise GraphError(f"in round {r} no node is left")
-            if not induced(graph, here).connected:
+            if whole and not induced(graph, here).connected:
                 raise GraphError(
                     f"in round {r} the nodes present are not connected: leave another node in, or "
                     "give the graph an edge more"
@@ -180,7 +181,7 @@ def healing_form(method: Method, faults: Any, problem: Any, graph: Graph) -> Met
         raise MethodError(f"faults={faults!r}: give edgewise.Faults(drop=0.2, ...)")
     if problem.stream is not None:
         raise MethodError("faults are for a finite set of samples, this problem has a stream")
-    faults.fit(graph)
+    faults.fit(graph, whole=not problem.couples)  # else one model, and all have to reach it
     return method.healing()
 
 
