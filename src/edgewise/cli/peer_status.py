@@ -44,15 +44,18 @@ def table_of(statuses: list[Status]) -> Table:
 
 
 def residual_of(one: Status) -> str:
-    """With whom it does not speak of: a neighbour that has been silent is in it as it was then."""
-    away = one.get("away") or {}
-    without = ", ".join(f"{j} since round {since}" for j, since in away.items())
     ending = one.get("ending") or {}
     goal = "" if ending.get("tol") is None else "tol met" if ending["met"] else "tol NOT met"
-    absent = f"(without {without})" if without else ""
-    if one.get("lost_hops") and not without:
-        absent = "(a neighbour lost one)" if one["lost_hops"] == 1 else "(one is lost further off)"
-    return " ".join(part for part in (number(one.get("residual")), goal, absent) if part)
+    return " ".join(part for part in (number(one.get("residual")), goal, absent(one)) if part)
+
+
+def absent(one: Status) -> str:
+    """Whom the residual does not speak of: one that has been silent is in it as it was then."""
+    away = one.get("away") or {}
+    without = ", ".join(f"{j} since round {since}" for j, since in away.items())
+    if without or not one.get("lost_hops"):
+        return f"(without {without})" if without else ""
+    return "(a neighbour lost one)" if one["lost_hops"] == 1 else "(one is lost further off)"
 
 
 def there(one: Status) -> str:

@@ -14,7 +14,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from edgewise.cli.peer_status import UNDER_WAY, Status, number, status_of, table_of, there
+from edgewise.cli.peer_status import UNDER_WAY, Status, absent, number, status_of, table_of, there
 from edgewise.cli.peer_view import PeerView, curve
 from edgewise.errors import InputError
 
@@ -111,7 +111,7 @@ def line(peer: PeerView) -> str:
         f"{peer.per_second('rounds'):,.1f} a second",
     ]
     if status.get("residual") is not None:
-        clauses.append(f"residual {status['residual']:.2e}")
+        clauses.append(f"residual {status['residual']:.2e} {absent(status)}".rstrip())
     if there(status):
         clauses.append(f"{there(status)} neighbours there")
     return ", ".join([*clauses, f"{size(status.get('bytes_sent'))} sent"])
@@ -139,7 +139,7 @@ def facts(peer: PeerView) -> Table:
         "method": status.get("method_note") or status.get("method") or fit.method,
         "round": f"{status.get('rounds', 0):,.0f} of {fit.rounds:,}   {speeds[0]:,.1f} a second",
         "seconds": number(status.get("seconds"), ",.1f"),
-        "residual": number(status.get("residual")) + goal,
+        "residual": f"{number(status.get('residual'))} {absent(status)}".rstrip() + goal,
         "": curve(peer.trace.points, 60),
         "objective": number(status.get("objective"), ".10g"),
         "oracle calls": number(status.get("oracle_calls"), ",.0f"),
@@ -209,6 +209,8 @@ def summary(statuses: list[Status]) -> str:
     rounds = [one.get("rounds", 0) for one in statuses]
     residuals = [one["residual"] for one in statuses if one.get("residual") is not None]
     worst = f", residuals up to {max(residuals):.2e}" if residuals else ""
+    missed = {j for one in statuses for j in one.get("away") or {}}
+    worst += f", without {', '.join(sorted(missed, key=int))}" if missed else ""
     return f"{counts}: rounds {min(rounds):,.0f} to {max(rounds):,.0f}{worst}"
 
 

@@ -90,6 +90,14 @@ def node(*words, code=0):
 # --- what is seen ---------------------------------------------------------------------------------
 
 
+def test_a_residual_is_seen_with_whom_it_does_not_speak_of(config):
+    write_status(config, away={"2": 90})
+    view, without = PeerView(config), "3.21e-05 (without 2 since round 90)"
+    assert without in drawn(watch.view(view))
+    assert without in watch.line(view)
+    assert watch.summary([view.status]).endswith("residuals up to 3.21e-05, without 2")
+
+
 def test_the_view_shows_what_the_files_say(config):
     write_status(config)
     write_trace(config.out / "trace.csv", [10.0**-k for k in range(8)])
