@@ -85,6 +85,7 @@ def test_what_does_not_fit_is_refused(between, words):
 
 def test_every_method_that_says_it_couples_is_tried():
     declared = {name for name in ew.list_methods() if takes_couplings(make(name))}
+    assert list(ew.list_methods(couples=True)) == [n for n in ew.list_methods() if n in declared]
     assert declared - TRIED == {"svr-pd", "sk-pd", "sk-pd-fd", "spd"}  # the last is never exact
     made = case("shared")
     near = solve(made, "spd", rounds=3000)

@@ -173,9 +173,11 @@ CATALOGUE: dict[str, tuple[Callable[[], Method], str]] = {
 }
 
 
-def list_methods() -> dict[str, str]:
-    """Every method's name, with one line of advice."""
-    return {name: line for name, (_, line) in CATALOGUE.items()}
+def list_methods(couples: bool = False) -> dict[str, str]:
+    """Every method's name, with one line of advice. `couples`: only those that run where edges
+    carry couplings, `solve(between=...)`."""
+    wanted = (n for n in CATALOGUE if not couples or takes_couplings(make(n)))
+    return {name: CATALOGUE[name][1] for name in wanted}
 
 
 def takes_couplings(method: Method) -> bool:
