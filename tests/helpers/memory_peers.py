@@ -117,8 +117,12 @@ class MemoryPeers:
             data = self.folder / "data" / f"peer{i}.npz"
             with jax.enable_x64(True):
                 problem = one_node(self.configs[i], data if data.exists() else None)
-            self.peers[i] = peer_module.Peer(self.configs[i])
-            self.tasks[i] = asyncio.ensure_future(self.peers[i].run(problem))
+            self.start_with(i, problem)
+
+    def start_with(self, i, problem, held=None):
+        self.peers[i] = peer_module.Peer(self.configs[i])
+        self.peers[i].held = held
+        self.tasks[i] = asyncio.ensure_future(self.peers[i].run(problem))
 
     def round(self, i):
         return getattr(self.peers[i], "round", 0)

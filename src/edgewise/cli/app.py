@@ -15,6 +15,7 @@ from edgewise.cli.network_options import (
     LocalOptions,
     NodeOptions,
     RenewOptions,
+    SchemaOptions,
     StatusOptions,
 )
 from edgewise.cli.options import (
@@ -221,6 +222,7 @@ def doctor(o: ListOptions) -> None:
         "network init --graph ring --nodes 8 --loss logistic --ridge 1e-2 --classes 0,1",
         "network init --edges who-knows-whom.txt --host peer{id}.example.org --out mesh",
         "network init --nodes 5 --penalty l1:1e-3 --penalty 3=box:-1,1 --mode strict",
+        "network init --nodes 5 --schema schema.toml --standardize --ridge 0.01 --intercept",
     ),
 )
 @with_options(InitOptions)
@@ -268,7 +270,10 @@ def renew(o: RenewOptions) -> None:
 
 @of_network.command(
     "local",
-    epilog=examples("network local mesh --data breast_cancer --scale --normalize --how label"),
+    epilog=examples(
+        "network local mesh --data breast_cancer --scale --normalize --how label",
+        "network local mesh --shard hospital{id}.csv",
+    ),
 )
 @with_options(LocalOptions)
 def local(o: LocalOptions) -> None:
@@ -277,6 +282,20 @@ def local(o: LocalOptions) -> None:
     Ctrl-C stops them, each with a checkpoint, and the same command goes on from there.
     """
     from edgewise.cli.network_local import local as run
+
+    run(o)
+
+
+@of_network.command(
+    "schema", epilog=examples("network schema hospital.csv --label diagnosis --output schema.toml")
+)
+@with_options(SchemaOptions)
+def schema(o: SchemaOptions) -> None:
+    """Propose what all peers' tables are to hold, column by column, from one of them.
+
+    Complete it, with units and the levels that others have, and give it to `network init`.
+    """
+    from edgewise.cli.network_schema import schema as run
 
     run(o)
 

@@ -26,6 +26,7 @@ FEW = 5  # peers: from so many on each gets four neighbours, as a ring takes eve
 
 
 def init(o: InitOptions) -> None:
+    from edgewise.peers.config.schema import read_schema
     from edgewise.peers.node.supported_methods import require_method
     from edgewise.peers.operations import mesh
 
@@ -42,7 +43,9 @@ def init(o: InitOptions) -> None:
     def host(id: int) -> str:
         return o.host.replace("{id}", str(id))
 
-    own = {"between": between}
+    own: dict[str, Any] = {"between": between}
+    if o.schema is not None:
+        own["schema"] = read_schema(o.schema)
     created = mesh.create(o.out, graph, fit, penalties, host, o.port, o.days, lambda _: own)
     peers = [describe(created, config) for config in created.peers.values()]
     name = created.peers[0].mesh

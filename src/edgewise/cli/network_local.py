@@ -53,13 +53,17 @@ def local(o: LocalOptions) -> None:
     if o.nodes not in (None, len(peers)):
         raise InputError(f"{o.folder} has {len(peers)} peers: leave --nodes {o.nodes} out")
     files = own_files(peers, Path(o.folder) / "data") if o.data is None else {}
+    if o.shard is not None:
+        if o.data is not None:
+            raise InputError("both data to split and --shard are given: leave one out")
+        files = dict(each_of("shard", o.shard, peers))
     shards = None
     if not files:
         files, shards = split_files(peers, o)
     console = output(o)
     console.print(f"{len(peers)} peers run; their logs are in {o.folder}/peer*/log.jsonl")
     try:
-        failures, short = run_all(peers, files, console, o.log_level)
+        failures, short = run_all(peers, words_of(peers, files, o), console)
     except KeyboardInterrupt:
         print("stopped: the same command goes on from the checkpoints", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None
@@ -67,6 +71,8 @@ def local(o: LocalOptions) -> None:
         if shards is not None:
             tell_models(peers, shards)
     show(list(peers.values()), o)
+    for told in {status_of(config).get("held_out_words") for config in peers.values()} - {None}:
+        console.print(told, highlight=False, soft_wrap=True)
     if failures:
         raise InputError("; ".join(f"peer {id}: {why}" for id, why in failures.items()))
     if short:
@@ -83,6 +89,32 @@ def own_files(peers: "dict[int, PeerConfig]", data: Path) -> dict[int, Path | No
     enough = all(found[id] or config.cost for id, config in peers.items())
     enough = enough and any(config.couples for config in peers.values())
     return found if enough else {}
+
+
+def each_of(option: str, pattern: str, peers: "dict[int, PeerConfig]") -> dict[int, Path]:
+    """Every peer's own file."""
+    if "{id}" not in pattern and len(peers) > 1:
+        raise InputError(
+            f"--{option} {pattern} is one file for all peers: give {{id}} where a peer's number is"
+        )
+    files = {id: Path(pattern.replace("{id}", str(id))) for id in peers}
+    for path in files.values():
+        if not path.exists():
+            raise InputError(f"--{option} {pattern}: there is no file {path}")
+    return files
+
+
+def words_of(
+    peers: "dict[int, PeerConfig]", files: dict[int, Path | None], o: LocalOptions
+) -> dict[int, list[str]]:
+    """What each peer is started with, besides its TOML file."""
+    tests = {} if o.test is None else each_of("test", o.test, peers)
+    label = ["--label", o.label] if o.shard is not None and o.label != "last" else []
+    words: dict[int, list[str]] = {id: ["--log-level", o.log_level, *label] for id in peers}
+    for id in peers:
+        for option, path in (("--shard", files[id]), ("--test", tests.get(id))):
+            words[id] += [] if path is None else [option, str(path)]
+    return words
 
 
 def split_files(
@@ -125,13 +157,12 @@ def tell_models(peers: "dict[int, PeerConfig]", shards: ew.Shards) -> None:
 
 def run_all(
     peers: "dict[int, PeerConfig]",
-    files: dict[int, Path | None],
+    words: dict[int, list[str]],
     console: "Console",
-    log_level: str,
 ) -> tuple[dict[int, str], dict[int, int]]:
     """Every peer in a process of its own, until all have ended: why some failed, and the exit codes
     of those that ended in order and did not arrive."""
-    with started(peers, files, log_level) as (running, heard):
+    with started(peers, words) as (running, heard):
 
         def over(seconds: float) -> bool:
             until = time.monotonic() + seconds
@@ -157,19 +188,18 @@ def run_all(
 
 @contextmanager
 def started(
-    peers: "dict[int, PeerConfig]", files: dict[int, Path | None], log_level: str
+    peers: "dict[int, PeerConfig]", words: dict[int, list[str]]
 ) -> Iterator[tuple[Processes, dict[int, IO[bytes]]]]:
     """The processes, and what they say on stderr; those that still run are stopped in the end."""
-    node = [sys.executable, "-m", "edgewise", "node", "--json", "--log-level", log_level]
+    node = [sys.executable, "-m", "edgewise", "node", "--json"]
     running: Processes = {}
     with ExitStack() as opened:
         heard: dict[int, IO[bytes]] = {id: opened.enter_context(TemporaryFile()) for id in peers}
         opened.enter_context(interrupted_by_sigterm())
         try:
             for id, config in peers.items():
-                shard = [] if files[id] is None else ["--shard", str(files[id])]
                 running[id] = subprocess.Popen(
-                    [*node, str(config.path), *shard],
+                    [*node, str(config.path), *words[id]],
                     env=ONE_THREAD | dict(os.environ),
                     stdout=subprocess.DEVNULL,
                     stderr=heard[id],

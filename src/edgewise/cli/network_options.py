@@ -25,6 +25,7 @@ from edgewise.cli.option_groups import (
     Whole,
     option,
 )
+from edgewise.cli.table_options import TableOptions
 
 PEERS = "Peers"
 
@@ -134,6 +135,14 @@ class InitOptions(CommonOptions, KeyOptions, MethodOptions):
     features: Annotated[
         Whole, option(PROBLEM, "Columns that every peer's data must have.", show_default=False)
     ] = None
+    schema: Annotated[
+        Text,
+        option(
+            DATA,
+            "A TOML file with a [schema], which all peers' tables must fit; `edgewise network "
+            "schema` proposes one.",
+        ),
+    ] = None
     eta: Annotated[Text, option(METHOD, "auto, theory, or a number.")] = None
     rho: Annotated[Text, option(METHOD, "auto, theory, or a number.")] = None
     dtype: Annotated[str, option(METHOD, "Peers compute in float64 or float32.")] = "float64"
@@ -207,6 +216,41 @@ class LocalOptions(CommonOptions, DataOptions, LogOptions, MeshOptions):
             autocompletion=names.data_sets,
         ),
     ] = None
+    shard: Annotated[
+        Text,
+        option(
+            DATA,
+            "Instead of data to split, every peer's own file, {id} being its number: "
+            "hospital{id}.csv.",
+        ),
+    ] = None
+    test: Annotated[Text, option(DATA, "The same of samples that the model is tried on.")] = None
+
+
+@dataclass(frozen=True)
+class SchemaOptions(CommonOptions):
+    data: Annotated[
+        Text,
+        typer.Argument(
+            help="A table as one of the peers has it: CSV, Parquet, ...",
+            show_default=False,
+            metavar="FILE",
+        ),
+    ] = None
+    output: Annotated[
+        Text, option(OUTPUT, "A TOML file for it, as schema.toml.", show_default="stdout")
+    ] = None
+    label: Annotated[
+        Text, option(DATA, "The column of labels: last, first or a name.", show_default="last")
+    ] = None
+    regression: Annotated[
+        bool, option(DATA, "Labels are numbers, and no classes.", "--regression")
+    ] = False
+    ignore: Annotated[Several, same(TableOptions, "ignore")] = None
+    separator: Annotated[Text, same(TableOptions, "separator")] = None
+    decimal: Annotated[Text, same(TableOptions, "decimal")] = None
+    encoding: Annotated[Text, same(TableOptions, "encoding")] = None
+    header: Annotated[bool | None, same(TableOptions, "header")] = None
 
 
 @dataclass(frozen=True)
@@ -230,6 +274,22 @@ class NodeOptions(CommonOptions, LogOptions):
             show_default="none, of a peer with a [cost]",
         ),
     ] = None
+    test: Annotated[
+        Text,
+        option(
+            DATA,
+            "The peer's own samples that the model is tried on, in a file as the shard is; scores "
+            "are of those of all peers.",
+        ),
+    ] = None
+    label: Annotated[
+        Text,
+        option(
+            DATA,
+            "The column of labels in a table: last, first or a name.",
+            show_default="the schema's, or last",
+        ),
+    ] = None
     status: Annotated[
         bool, option(OUTPUT, "Tell how a peer that runs is doing, and leave it alone.", "--status")
     ] = False
@@ -251,6 +311,7 @@ NETWORK_COMMANDS = (
     LeaveOptions,
     RenewOptions,
     LocalOptions,
+    SchemaOptions,
     StatusOptions,
     NodeOptions,
 )

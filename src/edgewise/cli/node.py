@@ -3,7 +3,7 @@
 import logging
 import os
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import typer
@@ -43,7 +43,8 @@ def node(o: NodeOptions) -> None:
         if o.json:
             last = {name: float(a[-1]) for name, a in result.trace.columns.items() if len(a)}
             last = {name: value for name, value in last.items() if np.isfinite(value)}
-            known = {} if ending is None else {"ending": ending.table()}
+            known: dict[str, Any] = {} if ending is None else {"ending": ending.table()}
+            known |= {} if result.scores is None else {"held_out": result.scores}
             print_json(
                 {"command": "node", "peer": config.id, "message": result.message, **last, **known}
             )
@@ -84,7 +85,7 @@ def run(config: "PeerConfig", shard: str | None, o: NodeOptions) -> "PeerResult"
             log.info("peer %d tells its metrics at port %d", config.id, port, extra={"port": port})
         if o.watch:
             stack.enter_context(watching(config, os.getpid(), recent.lines))
-        return peer.fit(shard)
+        return peer.fit(shard, test=o.test, label=o.label)
 
 
 def level_of(name: str) -> int:

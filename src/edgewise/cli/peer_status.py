@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from edgewise.peers.config.peer_config import PeerConfig
 
 Status = dict[str, Any]
-UNDER_WAY = ("agreeing", "waiting", "running", "lingering")
+UNDER_WAY = ("agreeing", "waiting", "running", "scoring", "lingering")
 
 
 def show(configs: "list[PeerConfig]", o: Any) -> None:

@@ -8,12 +8,16 @@ import pytest
 
 pytest.importorskip("cryptography", reason="peers need cryptography: pip install 'edgewise[peers]'")
 
+import jax
 from memory_peers import MemoryPeers, run
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 from sklearn.preprocessing import StandardScaler, normalize
 
 import edgewise as ew
 from edgewise.peers.config.peer_config import Fit, read, save
+from edgewise.peers.node.own_data import own_data
+from edgewise.peers.node.own_problem import problem_of
 from edgewise.peers.node.tree_sum import report_of, told_to
 from edgewise.peers.operations import mesh
 from edgewise.peers.transport.frames import MessageFormat, ProtocolError, decode, max_frame_bytes
@@ -130,7 +134,8 @@ X, y = ew.data.dataset("breast_cancer")
 def peers_of(tmp_path, monkeypatch, X, **more):
     """Five peers whose samples are sorted by label: 20 at one, 264 at another."""
     shards = ew.split(X, y, NODES, "label")
-    fit = Fit(ridge=RIDGE, tol=1e-9, intercept=True, classes=(0, 1), **more)
+    usual = {"tol": 1e-9, "intercept": True, "classes": (0, 1)}
+    fit = Fit(ridge=RIDGE, **usual | more)
     made = mesh.create(
         tmp_path / "m", ew.Graph.ring(NODES), fit, [()] * NODES, lambda i: "127.0.0.1", 40000, 2
     )
@@ -199,6 +204,70 @@ def test_columns_are_standardised_by_the_means_and_spreads_of_all(tmp_path, monk
         assert model.converged
         margins = scaler.transform(X) @ expected[:-1] + expected[-1]
         np.testing.assert_allclose(model.decision_function(X), margins, rtol=1e-5, atol=1e-5)
+
+
+def test_a_peer_that_is_away_is_left_out_of_sums_that_do_not_need_it():
+    told = Told(ew.Graph.star(4), np.eye(4)[:, :1] + 1, 0)  # 0 in the middle, 3 away
+    for i in (1, 2):
+        told.tell(i, 0)
+        told.tell(0, i)
+        told.tell(i, 0)
+    now = report_of("x", 0, 4, told.numbers[0], told.heard[0], waived=[3])
+    assert not now.total
+    now = report_of("x", 0, 4, told.numbers[0], told.heard[0], waived=[3], all_needed=False)
+    assert now.total
+    assert (now.ids, rounded(now.sums).tolist()) == ((0, 1, 2), [4.0])
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_models_are_tried_on_what_all_peers_hold_out(tmp_path, monkeypatch, loss):
+    more = {} if loss == "logistic" else {"loss": "squared", "classes": None}
+    more |= {"standardize": True, "holdout": 0.3, "mode": "strict"}
+    peers = peers_of(tmp_path, monkeypatch, X[:, :4], **more)
+
+    async def work():
+        for i in range(NODES):
+            data = own_data(peers.configs[i], peers.folder / "data" / f"peer{i}.npz")
+            with jax.enable_x64(True):
+                problem = problem_of(peers.configs[i], data.shards)
+            peers.start_with(i, problem, data.held)
+        return await peers.results()
+
+    results = run(work())
+    held = [peers.peers[i].held for i in range(NODES)]
+    D, labels = np.concatenate([h.X for h in held]), np.concatenate([h.y for h in held])
+    rows = sum(round(0.3 * len(part)) for _, part in ew.split(X, y, NODES, "label"))
+    for i, result in results.items():
+        model = ew.load_model(peers.configs[i].out)
+        scores = result.scores
+        assert (scores["rows"], scores["peers"], scores["missing"]) == (rows, [*range(NODES)], [])
+        assert f"on {rows} held-out samples of 5 peers: " in result.message
+        assert model.provenance["held_out"] == scores
+        score = scores["accuracy" if loss == "logistic" else "r2"]
+        np.testing.assert_allclose(score, model.score(D, labels), rtol=1e-7)
+        if loss == "logistic":
+            expected = log_loss(labels, model.predict_proba(D))
+            np.testing.assert_allclose(scores["log_loss"], expected, rtol=1e-6)
+
+
+def test_peers_whose_columns_are_in_another_order_stop_and_say_so(tmp_path, monkeypatch):
+    peers = peers_of(tmp_path, monkeypatch, X[:, :3])
+    for i in range(NODES):
+        path = peers.folder / "data" / f"peer{i}.npz"
+        D = np.load(path)
+        names = ["a", "b", "c"] if i != 1 else ["c", "b", "a"]
+        np.savez(path, X=D["X"], y=D["y"], columns=names)
+
+    async def work():
+        peers.start(*range(NODES))
+        await asyncio.wait([peers.tasks[i] for i in (0, 1, 2)])
+        for i in (3, 4):
+            await peers.kill(i)
+        return [str(peers.tasks[i].exception()) for i in (0, 1, 2)]
+
+    first, second, _ = run(work())
+    assert 'the table of peer 1 differs: column 1 is "c", and here "a": the order' in first
+    assert 'differs: column 1 is "a", and here "c"' in second
 
 
 def test_with_couplings_every_peer_counts_alike_and_nothing_is_added_up(tmp_path):

@@ -178,8 +178,6 @@ def read(path: str | Path) -> PeerConfig:
     if TABLE in given:
         own["schema"] = schema_in(given[TABLE], str(path))
     config = PeerConfig(path, neighbours=tuple(neighbours), fit=fit, **peer, **own)
-    require_schema_fits(config)
-    require_no_sums_of_couplings(config)
     require_sound(config)
     return config
 
@@ -201,6 +199,8 @@ def require_sound(config: PeerConfig) -> None:
             f"{config.path}: peer.nodes is {config.nodes} and there are {len(ids)} neighbours: "
             "give the number of all peers, and one neighbour or more"
         )
+    require_schema_fits(config)
+    require_no_sums_of_couplings(config)
 
 
 def require_schema_fits(config: PeerConfig) -> None:

@@ -41,6 +41,11 @@ class Column:
     scale: float | None = None
     fill: float | str | None = None
 
+    def toml(self) -> str:
+        """With a place for the unit."""
+        unit = {"unit": self.unit} if self.type == NUMBER else {}
+        return toml({"name": self.name, "type": self.type, **unit, **self.table()})
+
     def table(self) -> dict[str, Any]:
         """What is not as usual."""
         given = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
@@ -75,11 +80,13 @@ class Schema:
     def text(self) -> str:
         """As TOML, a column a line."""
         given = self.table()
-        columns = given.pop("columns")
+        del given["columns"]
         if self.ignore:
             given["ignore"] = list(self.ignore)
         lines = [f"[{TABLE}]", *(f"{key} = {toml(value)}" for key, value in given.items())]
-        return "\n".join([*lines, "columns = [", *(f"  {toml(c)}," for c in columns), "]", ""])
+        return "\n".join(
+            [*lines, "columns = [", *(f"  {c.toml()}," for c in self.columns), "]", ""]
+        )
 
 
 # --- reading --------------------------------------------------------------------------------------

@@ -128,7 +128,8 @@ def take(peer: PeerState) -> None:
 
 def fingerprint_of(peer: PeerState) -> str:
     """Of the fit and of this peer's data as they came."""
-    known = [agreed(peer), data_digest(peer.problem)]
+    held = 0 if peer.held is None else len(peer.held.y)
+    known = [agreed(peer), data_digest(peer.problem), held]
     return hashlib.sha256(json.dumps(known).encode()).hexdigest()
 
 

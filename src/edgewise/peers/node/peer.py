@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from edgewise.peers.config.peer_config import PeerConfig
-from edgewise.peers.node import agreement, checkpoint
+from edgewise.peers.node import agreement, checkpoint, scores
 from edgewise.peers.node.absence import count_lost_hops, ending_of
 from edgewise.peers.node.ending import MET
 from edgewise.peers.node.handshake import greeting_of, settle_edge
@@ -76,6 +76,8 @@ class Peer(PeerState):
         self.held = data.held
         with jax.enable_x64(True):
             problem = problem_of(self.config, data.shards)
+            if data.held is not None:
+                problem.encode(data.held.y)  # which refuses a class that nobody knows
         with rate_limited():
             return run_anywhere(self.run(problem, callback), lambda: self.halt())
 
@@ -187,12 +189,31 @@ class Peer(PeerState):
         why = reason or ("stopped" if left is None else "deserted")
         result = self.result(heard, why, left, unsaved)
         if reason is not None:
+            result = await self.scored(result, stop)
             self.state = "lingering"
             await linger(self, stop)
         self.state = "finished" if reason is not None else "stopped"
         with suppress(OSError):  # the end has been told where it could be
             write_status(self)
         return result
+
+    async def scored(self, result: PeerResult, stop: asyncio.Event) -> PeerResult:
+        """With how the model does on what all peers hold out, if they do."""
+        if not scores.wanted(self) or result.ending is None:
+            return result
+        self.state = "scoring"
+        self.scores = await scores.score(self, result.x, stop)
+        if self.scores is None:
+            return result
+        words = scores.in_words(self.scores)
+        log.info(words, extra={"held_out": self.scores})
+        unsaved = save_model(self, result.x, result.ending, result.multipliers)
+        if unsaved:
+            log.warning(unsaved)
+        if not self.scores["missing"]:
+            agreement.keep(self)  # for a restart that meets nobody any more
+        told = f"{result.message}; {words}"
+        return replace(result, message=told, scores=self.scores)
 
     def take_step(self, heard: Any) -> Any:
         with jax.enable_x64(True):

@@ -1,6 +1,7 @@
 """What a peer came to."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,7 @@ class PeerResult:
     # of the rows of their edge, where edges carry couplings
     violation: float = float("nan")  # of these: this peer's share, half of every edge's square
     ending: Ending | None = None  # why it ended, whether tol was met, who was away
+    scores: dict[str, Any] | None = None  # on samples that all peers hold out, where they do
 
     @property
     def converged(self) -> bool:

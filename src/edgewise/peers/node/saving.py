@@ -1,6 +1,7 @@
 """What a peer keeps when it ends, also where its disk is full: then the model goes elsewhere, and
 the end says where."""
 
+import hashlib
 import json
 import logging
 import tempfile
@@ -15,6 +16,7 @@ from edgewise.errors import InputError, ProblemError
 from edgewise.fileio import replacing
 from edgewise.peers.node import checkpoint
 from edgewise.peers.node.ending import Ending
+from edgewise.peers.node.handshake import agreed
 from edgewise.peers.node.state import PeerState
 from edgewise.running.fitted_model import FittedModel
 from edgewise.running.model_form import ModelForm
@@ -80,9 +82,29 @@ def save_form(peer: PeerState, x: np.ndarray, ending: Ending, folder: Path) -> N
     done = ending.met or (ending.tol is None and peer.residual <= CONVERGED)
     how = (peer.round, bool(done), ending.message, peer.residual, peer.method_note)
     told = provenance(peer.settled_fit.method, *how)
-    told |= {"peer": peer.config.id, "ending": ending.table()}
+    told |= {"peer": peer.config.id, "ending": ending.table(), **source_of(peer)}
     with suppress(ProblemError):  # it diverged
         FittedModel.of(ModelForm.of(peer.problem), x, told).write(folder)
+
+
+def source_of(peer: PeerState) -> dict[str, Any]:
+    """Of which network and data a model is."""
+    config = peer.config
+    weights = "sample" if config.weighs_samples else "node"
+    return {
+        "mesh": config.mesh,
+        "peers": config.nodes,
+        "config": text_digest(agreed(peer)),
+        "schema": None if config.schema is None else config.schema.digest,
+        "data": checkpoint.data_digest(peer.problem),
+        "weights": weights,
+        "agreed_on": peer.agreed_on,
+        "held_out": peer.scores,
+    }
+
+
+def text_digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()
 
 
 def saved_elsewhere(peer: PeerState, x: np.ndarray, save: Callable[[Path], Any]) -> str:

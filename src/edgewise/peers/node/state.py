@@ -69,6 +69,7 @@ class PeerState:
         self.agreeing = config.sums_first  # until it is known how its data weigh
         self.totals: dict[str, Report] = {}  # over all peers, by stage
         self.agreed_on: dict[str, Any] = {}  # what they say
+        self.scores: dict[str, Any] | None = None  # of the model, on what all peers hold out
         ids = sorted(n.id for n in config.neighbours)
         self.links: dict[int, Link] = {id: self.new_link(id) for id in ids}
         self.members: list[int] = []  # whose messages the steps are taken with, in this order

@@ -6,6 +6,7 @@ import time
 
 from edgewise.fileio import replacing
 from edgewise.peers.node.absence import absences
+from edgewise.peers.node.scores import in_words
 from edgewise.peers.node.state import PeerState
 
 
@@ -20,6 +21,9 @@ def write_status(peer: PeerState) -> None:
         "refused": peer.connections.refused,
         "away": {str(j): a.since for j, a in absences(peer).items()} if peer.begun else {},
         "lost_hops": peer.lost_hops if peer.begun else None,
+        "held_out": peer.scores,
+        "held_out_words": None if peer.scores is None else in_words(peer.scores),
+        "agreed_on": peer.agreed_on,
         "ending": None if peer.ending is None else peer.ending.table(),
         "handshakes": peer.connections.failed_handshakes,
         **peer.trace.last(),

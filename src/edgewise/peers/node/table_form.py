@@ -56,8 +56,8 @@ def differing(other: int, mine: dict[str, Any], theirs: dict[str, Any]) -> str:
         a, b = mine["schema"], theirs["schema"]
         what = schemas.difference(a, b) if a is not None and b is not None else "another digest"
         return (
-            f"the schema of peer {other} has {what or 'something else'}: give all peers the same "
-            "[schema]"
+            f"the schema of peer {other} differs: {what or 'in the order of keys'}: give all peers "
+            "the same [schema]"
         )
     if any(by_schema):
         has, lacks = f"peer {other}", "this peer"
@@ -72,4 +72,4 @@ def differing(other: int, mine: dict[str, Any], theirs: dict[str, Any]) -> str:
         )
         return ""
     what = different_names(mine["columns"], theirs["columns"])
-    return f"the table of peer {other} has {what or short(their)}: {HOW}"
+    return f"the table of peer {other} differs: {what or short(their)}: {HOW}"

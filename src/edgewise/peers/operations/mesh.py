@@ -17,7 +17,14 @@ from edgewise.errors import GraphError, InputError
 from edgewise.graph.graph import Graph
 from edgewise.peers.config import certificates
 from edgewise.peers.config.addresses import address_of, listening, port_of
-from edgewise.peers.config.peer_config import Fit, Neighbour, PeerConfig, read, save
+from edgewise.peers.config.peer_config import (
+    Fit,
+    Neighbour,
+    PeerConfig,
+    read,
+    require_sound,
+    save,
+)
 from edgewise.peers.config.tables import ALL
 from edgewise.peers.operations.newcomer import carried_by_all, host_for, only_penalty
 
@@ -77,6 +84,7 @@ def create(
         peers[i] = replace(
             config, neighbours=tuple(around), fit=fit, penalty=penalties[i], **own(i)
         )
+        require_sound(peers[i])
         certify(peers[i], signer, days)
         save(peers[i])
     made = Mesh(folder, peers, {})
@@ -113,7 +121,8 @@ def add(
     config = outlined(mesh.folder, some.mesh, id, nodes, listening(address))
     around = [Neighbour(j, found_at(mesh, j), dial=id < j) for j in sorted(neighbours)]
     carried = carried_by_all(mesh.peers) if between is None else between
-    config = replace(config, neighbours=tuple(around), fit=some.fit, penalty=penalty)
+    given: dict[str, Any] = {"fit": some.fit, "schema": some.schema, "penalty": penalty}
+    config = replace(config, neighbours=tuple(around), **given)
     config = replace(config, between={ALL: carried} if carried else {})
     certify(config, signer, days)
     save(config)
@@ -202,6 +211,11 @@ def read_mesh(folder: str | Path) -> Mesh:
 def require_agreement(configs: Sequence[PeerConfig]) -> None:
     first = configs[0]
     for other in configs[1:]:
+        tables = [None if one.schema is None else one.schema.table() for one in (first, other)]
+        if tables[0] != tables[1]:
+            raise InputError(
+                f"{first.path} and {other.path} differ in [schema]: give both the same"
+            )
         for name, value in first.agreed().items():
             if other.agreed()[name] != value:
                 raise InputError(

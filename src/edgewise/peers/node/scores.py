@@ -1,0 +1,125 @@
+"""How a model does on samples that were held out, at all peers: sums over the network, after the
+fit. Each peer tries its own model on its own samples; rows go nowhere."""
+
+import asyncio
+import logging
+import time
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+
+from edgewise.peers.node.agreement import heard, tell
+from edgewise.peers.node.state import PeerState
+from edgewise.peers.node.tree_sum import missing, place_of, report_of
+from edgewise.peers.transport.links import Link
+from edgewise.peers.transport.reports import UNIT, Report, exact, rounded
+from edgewise.running.model_form import KINDS, ModelForm
+
+log = logging.getLogger("edgewise.peers")
+
+HELD_OUT = "held-out"  # the stage
+GIVEN_UP = 15.0  # seconds without a neighbour, after which its samples are left out
+TELL_EVERY = 10.0  # seconds
+
+
+def wanted(peer: PeerState) -> bool:
+    """Whether anybody holds samples out, and models are of a kind that can be tried on them."""
+    return bool(peer.agreed_on.get("held_out")) and bool(ModelForm.of(peer.problem).kind)
+
+
+def own_sums(peer: PeerState, x: np.ndarray) -> tuple[int, ...]:
+    """Rows, labels that are right, the sum of log losses, of y, of y^2, and of squared errors."""
+    held, form = peer.held, ModelForm.of(peer.problem)
+    if held is None:
+        return exact(np.zeros(6))
+    standardized = peer.config.fit.standardize and peer.problem.scaling is not None
+    X = peer.problem.scaling.apply(held.X) if standardized else held.X
+    W, b = form.weights(x)
+    z = np.asarray(X @ W.T) + b
+    n = float(len(held.y))
+    if form.classes is None:
+        y = held.y.astype(np.float64)
+        squares = sum(square(value) for value in y.tolist())
+        of_y, errors = exact([float(np.sum(y))]), exact([float(np.sum((y - z[:, 0]) ** 2))])
+        return (*exact([n, 0.0, 0.0]), *of_y, squares, *errors)
+    z = np.concatenate([np.zeros_like(z), z], 1) if z.shape[1] == 1 else z
+    true = np.searchsorted(form.classes, held.y)
+    right = float(np.sum(z.argmax(1) == true))
+    losses = logsumexp(z, axis=1) - z[np.arange(len(z)), true] if KINDS[form.kind].chances else [0]
+    return exact([n, right, float(np.sum(losses)), 0.0, 0.0, 0.0])
+
+
+def square(value: float) -> int:
+    n, d = value.as_integer_ratio()
+    return n * n * UNIT // (d * d)
+
+
+def scores_of(peer: PeerState, total: Report) -> dict[str, Any]:
+    """Over whom, and how well: what a fit of this kind is judged by."""
+    form = ModelForm.of(peer.problem)
+    known = dict(zip(("rows", "right", "log_loss", "y", "yy", "errors"), total.sums, strict=True))
+    rows = int(rounded([known["rows"]])[0])
+    absent = sorted(set(peer.agreed_on["peers"]) - set(total.ids))
+    said: dict[str, Any] = {"rows": rows, "peers": list(total.ids), "missing": absent}
+    if not rows:
+        return said
+    n = Fraction(known["rows"], UNIT)
+    each = {k: Fraction(v, UNIT) / n for k, v in known.items()}
+    if form.classes is not None:
+        said["accuracy"] = float(each["right"])
+        if KINDS[form.kind].chances:
+            said["log_loss"] = float(each["log_loss"])
+        return said
+    spread = each["yy"] - each["y"] ** 2
+    said["mse"] = float(each["errors"])
+    said["r2"] = float(1 - each["errors"] / spread) if spread > 0 else None
+    return said
+
+
+def in_words(scores: dict[str, Any]) -> str:
+    called = {
+        "accuracy": "accuracy",
+        "log_loss": "log loss",
+        "mse": "mean squared error",
+        "r2": "R²",
+    }
+    told = [f"{words} {scores[k]:.4g}" for k, words in called.items() if scores.get(k) is not None]
+    at = f"on {scores['rows']} held-out samples of {len(scores['peers'])} peers: "
+    lost = ", ".join(map(str, scores["missing"]))
+    return at + ", ".join(told) + (f"; without peers {lost}, which were away" if lost else "")
+
+
+# --- over all peers -------------------------------------------------------------------------------
+
+
+async def score(peer: PeerState, x: np.ndarray, stop: asyncio.Event) -> dict[str, Any] | None:
+    """Who runs is waited for, who is away is not for long. None where this peer is stopped."""
+    numbers = own_sums(peer, x)
+    me, V = peer.config.id, peer.config.nodes
+    began = time.monotonic()
+
+    def waived() -> list[int]:
+        return [j for j, link in peer.links.items() if given_up(link, began)]
+
+    def known() -> bool:
+        around = heard(peer, HELD_OUT)
+        report = report_of(HELD_OUT, me, V, numbers, around, waived(), all_needed=False)
+        tell(peer, report)
+        return report.total and len(report.sums) == len(numbers)
+
+    told_at = began
+    while not stop.is_set() and not known():
+        await peer.wait(known, stop, 1.0)
+        if time.monotonic() - told_at > TELL_EVERY:
+            told_at, around = time.monotonic(), heard(peer, HELD_OUT)
+            late = missing(me, place_of(me, V, around), around, waived())
+            log.info("waits for the scores of peers %s", late or "farther away")
+    return scores_of(peer, peer.totals[HELD_OUT]) if HELD_OUT in peer.totals else None
+
+
+def given_up(link: Link, began: float) -> bool:
+    if link.connected or HELD_OUT in link.reports.heard:
+        return False
+    return link.dropped or link.gone or time.monotonic() - max(link.last_heard, began) > GIVEN_UP
