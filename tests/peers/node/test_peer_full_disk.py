@@ -35,6 +35,7 @@ def no_room(path):
 @pytest.fixture
 def own(tmp_path, monkeypatch):
     """A peer in whose folder nothing can be written, though elsewhere it can."""
+    monkeypatch.setattr(saving, "source_of", lambda peer: {})
     real = saving.replacing
 
     @contextmanager

@@ -162,7 +162,7 @@ def node(*words):
 def test_a_node_tells_its_metrics_while_it_fits_and_no_longer(place, monkeypatch):
     ports = []
 
-    def fit(self, shard):
+    def fit(self, shard, **more):
         log = Path("mesh/peer0/log.jsonl").read_text()
         ports.append(int(re.search(r"peer 0 tells its metrics at port (\d+)", log)[1]))
         self.round, self.residual, self.links = 7, 0.5, {1: link()}
@@ -179,7 +179,7 @@ def test_a_node_tells_its_metrics_while_it_fits_and_no_longer(place, monkeypatch
 
 @pytest.mark.parametrize(("level", "kept"), [("debug", 3), ("info", 2), ("error", 1)])
 def test_a_node_logs_what_it_is_asked_to(place, monkeypatch, level, kept):
-    def fit(self, shard):
+    def fit(self, shard, **more):
         for told in (logging.DEBUG, logging.INFO, logging.ERROR):
             log.log(told, "said at %d", told)
         return PeerResult(None, 7, 0.5, "finished after 7 rounds", Trace({"rounds": []}))
@@ -194,7 +194,7 @@ def test_a_node_logs_what_it_is_asked_to(place, monkeypatch, level, kept):
 
 
 def test_a_fatal_error_is_in_the_log_too(place, monkeypatch):
-    def fit(self, shard):
+    def fit(self, shard, **more):
         raise InputError("nothing fits")
 
     monkeypatch.setattr(Peer, "fit", fit)

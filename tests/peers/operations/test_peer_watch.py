@@ -223,7 +223,7 @@ def test_a_peer_is_watched_while_it_runs(config, screen, monkeypatch):
     """With its log in the view, where its lines cannot be; in its file as always."""
     monkeypatch.setattr(watch, "MOMENT", 0.02)
 
-    def fit(self, shard):
+    def fit(self, shard, **more):
         logging.getLogger("edgewise.peers").info("peer 1 is connected")
         write_status(self.config)
         until = time.monotonic() + 60

@@ -129,7 +129,8 @@ def take(peer: PeerState) -> None:
 def fingerprint_of(peer: PeerState) -> str:
     """Of the fit and of this peer's data as they came."""
     held = 0 if peer.held is None else len(peer.held.y)
-    known = [agreed(peer), data_digest(peer.problem), held]
+    peer.data_digest = data_digest(peer.problem)
+    known = [agreed(peer), peer.data_digest, held]
     return hashlib.sha256(json.dumps(known).encode()).hexdigest()
 
 

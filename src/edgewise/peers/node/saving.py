@@ -96,7 +96,7 @@ def source_of(peer: PeerState) -> dict[str, Any]:
         "peers": config.nodes,
         "config": text_digest(agreed(peer)),
         "schema": None if config.schema is None else config.schema.digest,
-        "data": checkpoint.data_digest(peer.problem),
+        "data": peer.data_digest or checkpoint.data_digest(peer.problem),
         "weights": weights,
         "agreed_on": peer.agreed_on,
         "held_out": peer.scores,

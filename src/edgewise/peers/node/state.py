@@ -55,6 +55,7 @@ class PeerState:
         self.config = config if isinstance(config, PeerConfig) else load(config)
         self.strict = self.config.fit.mode == "strict"
         self.held: Shards | None = None  # samples that the model is tried on
+        self.data_digest = ""  # of its samples as they came, where they are scaled later
 
     def prepare(self, problem: Any) -> None:
         """Everything but the streams, as at the start of a fit."""
