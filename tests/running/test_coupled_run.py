@@ -1,5 +1,7 @@
 """Runs with couplings: checkpoints, warm starts, budgets, what a residual sees, bytes, pictures."""
 
+import re
+
 import jax
 import numpy as np
 import pytest
@@ -50,6 +52,17 @@ def test_a_former_result_is_where_a_run_begins():
     assert again.trace["residual"][0] == pytest.approx(first.trace["residual"][-1], rel=1e-6)
     models_alone = solve(X0=first.X, duals=None, rounds=10)
     assert models_alone.trace["residual"][0] > 1e-3
+
+
+def test_a_run_that_ends_short_says_how_many_rounds_would_do():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    problem = ew.Problem(ew.split(X, X[:, 0] > 0, nodes=6), ew.Logistic(ridge=0.1))
+    given = {"between": ew.NetworkLasso(0.3), "record_every": 5}
+    short = ew.solve(problem, "ring", "pd", 40, **given)
+    assert not short.converged
+    rounds = int(re.search(r"more would do, rounds=(\d+)$", short.message)[1])
+    assert ew.solve(problem, "ring", "pd", rounds, tol=1e-6, **given).converged
 
 
 def test_the_gap_is_to_the_centralised_optimum():

@@ -17,12 +17,14 @@ from edgewise.problem.block import Block
 from edgewise.problem.coupled import CoupledProblem
 from edgewise.problem.couplings import dense
 from edgewise.problem.feasibility import conflict
+from edgewise.running.ending import FEWEST, MANY_TIMES, rounded, slope
 from edgewise.running.run import CONVERGED, Run
 from edgewise.running.starting_point import coupled_duals, coupled_models
 from edgewise.running.trace import COLUMNS, Trace
 
 RUNAWAY = 1e12  # times what a run begins with, and at least one: no run comes back from there
 BOTTOMLESS = 1e9  # times the first objective that one falls which does not end
+MEASURED = ("rounds", "residual")
 NAMED = 6  # edges in a message
 
 
@@ -186,7 +188,19 @@ class CoupledRun(Run):
                 "that no point satisfies them together with the nodes' constraints, or that more "
                 "rounds are needed"
             )
-        return f"not there {how}, {goal:.0e} wanted: give more rounds"
+        return f"not there {how}, {goal:.0e} wanted: {self.more_rounds(goal)}"
+
+    def more_rounds(self, goal: float) -> str:
+        """As many again as the slope at the end asks for: most runs slow down."""
+        rounds, residual = np.array(self.rows)[:, [COLUMNS.index(c) for c in MEASURED]].T
+        falls = slope(rounds, residual)
+        left = np.log(goal / residual[-1]) / falls if falls < 0 else np.inf
+        if len(rounds) < FEWEST or not left <= MANY_TIMES * self.round:
+            return "give more rounds"
+        return (
+            f"it still falls, tenfold in {rounded(-np.log(10) / falls)} rounds: about "
+            f"{rounded(left)} more would do, rounds={rounded(self.round + 2 * left)}"
+        )
 
     def falls_without_end(self) -> bool:
         first, last = self.rows[0][COLUMNS.index("objective")], self.last("objective")
