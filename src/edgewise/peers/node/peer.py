@@ -86,6 +86,7 @@ class Peer(PeerState):
             self.callback = callback
             self.prepare(problem)
             self.connections = Connections(self.config, self.links, self.max_frame_bytes, self)
+            stop, self.halt = stop_on_signals(self.wakeup)  # before it says that it waits
             found = None
             if self.agreeing:
                 agreement.recall(self)
@@ -94,7 +95,6 @@ class Peer(PeerState):
             self.begin_files()
             await self.connections.open()
             log.info("listens at port %d", self.connections.port)
-            stop, self.halt = stop_on_signals(self.wakeup)
             maintenance = asyncio.ensure_future(maintain(self))
             try:
                 if self.agreeing:
