@@ -231,6 +231,15 @@ def test_any_loss_and_penalty():
     assert_allclose(plain.predict(X), ridge.predict(X), atol=1e-4)
 
 
+def test_of_several_models_it_takes_the_shortest_whatever_rows_are_repeated():
+    rng = np.random.default_rng(2)
+    X, y, weight = rng.normal(size=(14, 10)), rng.normal(size=14), np.repeat([0, 1, 3], [6, 4, 4])
+    shortest = np.linalg.lstsq(X[6:], y[6:])[0]
+    weighted = DecentralizedModel(fit_intercept=False).fit(X, y, sample_weight=weight)
+    assert_allclose(weighted.coef_, shortest, atol=1e-7)
+    assert weighted.method_note_.startswith("auto: pdmm, because the data leave several models")
+
+
 def test_a_model_with_a_loss_of_classes_is_a_classifier():
     X, y = scaled(load_iris)
     names = np.array(["setosa", "versicolor", "virginica"])[y]

@@ -208,13 +208,14 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
             same = self._models.shape == (problem.nodes, problem.size)
             start = self._models if same else self._models.mean(0)
             duals = self._duals if same else None
+        method, note = self._chosen(problem)
         stalled = Stalled()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a divergence is told below
             result = solve(
                 problem,
                 graph,
-                self.method,
+                method,
                 rounds=self.max_iter,
                 tol=self.tol * problem.nodes * sample_gradient(problem),
                 seed=seed,
@@ -225,9 +226,14 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
                 duals=duals,
                 callback=stalled,
             )
+        result = replace(result, method_note=note or result.method_note)
         if not (result.converged or stalled.at_rounding(problem, result)):
             warnings.warn(told(self, problem, result), ConvergenceWarning, stacklevel=4)
         return result
+
+    def _chosen(self, problem: SharedProblem) -> tuple[Any, str]:
+        """The method, and why that one where it is not what `solve` would come to."""
+        return self.method, ""
 
     def _take(self, problem: SharedProblem, result: Result) -> None:
         self._models, self._duals = result.X, result.duals

@@ -15,7 +15,7 @@ from edgewise.problem.losses import Logistic, Multinomial, SmoothedHinge, Square
 from edgewise.sklearn.base import MAX_ITER, METHOD, TOL
 from edgewise.sklearn.classifiers import ClassVoting
 from edgewise.sklearn.feature_scaling import FeatureScaling
-from edgewise.sklearn.solver_problem import coded
+from edgewise.sklearn.solver_problem import SharedProblem, coded, undetermined
 
 PROBABILISTIC = (Logistic, Multinomial)
 CLASSIFYING = (*PROBABILISTIC, SmoothedHinge)
@@ -119,6 +119,14 @@ class DecentralizedModel(ClassVoting):
     def _loss(self, classes: np.ndarray | None) -> Any:
         loss = Squared() if self.loss is None else loss_of(self.loss)
         return coded(loss, len(classes)) if classes is not None else loss
+
+    def _chosen(self, problem: SharedProblem) -> tuple[Any, str]:
+        """Of several models that are as good, pdmm comes to the shortest: it steps along rows."""
+        if self.method != METHOD or problem.penalised or not problem.loss.linear:
+            return self.method, ""
+        if np.any(problem.loss.ridge) or not undetermined(problem):
+            return self.method, ""
+        return "pdmm", "auto: pdmm, because the data leave several models: the shortest"
 
     def _regularised(self, loss: Any, scaling: FeatureScaling, total: float) -> tuple[Any, Any]:
         return loss, self.penalty

@@ -16,6 +16,8 @@ from edgewise.problem.problem import Problem
 from edgewise.problem.rows import make_rows
 
 SMALL = 1 << 14  # numbers in X up to which a fit costs less than compiling a program for it
+MOST_PRODUCTS = 1e9  # that looking for directions without curvature may take
+FLAT = 1e-12  # of the largest curvature
 LEAST_ROWS, LEAST_OWN = 256, 16  # rows that small data are padded to, and those that a node visits
 
 
@@ -134,6 +136,21 @@ class SharedProblem(Problem):
                 scale=jnp.asarray(np.pad(scale, (0, spare)), dtype),
             )
         )
+
+
+def undetermined(problem: SharedProblem) -> bool:
+    """Whether samples with a weight leave directions free, as second moments tell, which nodes can
+    add up; not looked into where that would take long."""
+    X, p = problem.shards.X, problem.shards.features
+    live = np.ones(len(problem.labels), bool) if problem.scale is None else problem.scale > 0
+    samples = int(live.sum())
+    if samples < p:
+        return True
+    if not isinstance(X, np.ndarray) or samples * p * p > MOST_PRODUCTS:
+        return False
+    rows = X[live].astype(np.float64, copy=False)
+    curvature = np.linalg.eigvalsh(rows.T @ rows)
+    return bool(curvature[0] <= FLAT * curvature[-1])
 
 
 def rounded(number: int, least: int) -> int:
