@@ -205,7 +205,9 @@ def test_neighbours_may_change_in_tolerant_mode_alone():
 def test_what_differs_is_named_whoever_has_it(change, named):
     facts = NodeFacts(2, 10, 1.0, 0.5)
     own = SimpleNamespace(
-        config=SimpleNamespace(agreed=lambda: {"seed": 1, "method": "auto"}, id=1, schema=None),
+        config=SimpleNamespace(
+            agreed=lambda: {"seed": 1, "method": "auto"}, id=1, schema=None, nodes=5
+        ),
         settled_fit=Fit("pd"),  # what auto came to, which is compared
         problem=SimpleNamespace(size=3, classes=None, columns=None),
         facts=facts,
@@ -213,6 +215,7 @@ def test_what_differs_is_named_whoever_has_it(change, named):
         edges={},
         agreeing=False,
         strict=False,
+        own_size=None,
     )
     said = {
         "agreed": {"protocol": VERSION, "seed": 1, "method": "pd", "set": [], "unknowns": 3}

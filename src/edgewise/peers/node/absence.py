@@ -49,4 +49,5 @@ def ending_of(peer: PeerState, reason: str, deserter: int | None = None) -> Endi
     lost = peer.lost_hops if peer.lost_hops and not absent else None
     met = tol is not None and agreed and bool(peer.residual <= tol)
     numbers = peer.round, float(peer.residual), tol, V
-    return Ending(reason, *numbers, met, absent, lost, deserter)
+    alarms = tuple(peer.alarms.values())
+    return Ending(reason, *numbers, met, absent, lost, deserter, alarms)

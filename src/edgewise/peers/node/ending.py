@@ -36,6 +36,7 @@ class Ending:
     absent: dict[int, Absence] = field(default_factory=dict)
     lost_hops: int | None = None  # how far the nearest peer is that lost a neighbour, if one did
     deserter: int | None = None  # who left while its messages were still needed
+    alarms: tuple[str, ...] = ()  # that held at the end
     unsaved: str = ""  # what could not be written, and where the model is instead
 
     @property
@@ -60,7 +61,9 @@ class Ending:
     @property
     def message(self) -> str:
         first = f"{REASONS[self.reason]} after {self.rounds} rounds, residual {self.residual:.2e}"
-        return "; ".join(filter(None, [first, *self.goal(), *self.people(), self.unsaved]))
+        alarms = [f"ALARM: {text}" for text in self.alarms]
+        parts = [first, *self.goal(), *self.people(), *alarms, self.unsaved]
+        return "; ".join(filter(None, parts))
 
     def goal(self) -> list[str]:
         if self.deserter is not None:
@@ -108,6 +111,7 @@ class Ending:
                 for j, a in self.absent.items()
             },
             "lost_hops": self.lost_hops,
+            "alarms": list(self.alarms),
             "unsaved": self.unsaved,
             "message": self.message,
         }

@@ -7,7 +7,8 @@ import numpy as np
 from edgewise.peers.node import table_form
 from edgewise.peers.node.own_edges import difference
 from edgewise.peers.node.state import PeerState
-from edgewise.peers.transport.edge_facts import EdgeFacts, NodeFacts, facts_in
+from edgewise.peers.transport.bounds import sizes_in
+from edgewise.peers.transport.edge_facts import EdgeFacts, NodeFacts, facts_in, unlikely
 from edgewise.peers.transport.frames import VERSION
 from edgewise.peers.transport.links import Link
 
@@ -37,6 +38,7 @@ def greeting_of(peer: PeerState, link: Link) -> dict[str, Any]:
         "incarnation": peer.incarnation,
         "resume_at": peer.round,
         "oldest_kept": link.saved,  # the oldest round that can still be sent
+        "size": None if peer.own_size is None else peer.own_size.vectors.tolist(),
     }
 
 
@@ -74,6 +76,10 @@ def settle_edge(peer: PeerState, link: Link, greeting: dict[str, Any]) -> str:
         oldest, resume_at = int(greeting["oldest_kept"]), int(greeting["resume_at"])
     except (KeyError, IndexError, TypeError, ValueError, OverflowError):
         return f"peer {other} says nothing usable of its data"
+    for each in () if peer.edges else (facts, *(seen or ())):
+        wrong = unlikely(each, peer.facts, peer.config.nodes)
+        if wrong:
+            return f"peer {other} speaks of {wrong}: nobody's in one network differ so much"
     pair = ends_of_edge(peer, link, facts, seen)
     own = peer.facts_towards(other)
     if peer.strict and (pair != EdgeFacts(own, facts) or seen not in (None, pair)):
@@ -88,7 +94,7 @@ def settle_edge(peer: PeerState, link: Link, greeting: dict[str, Any]) -> str:
             f"{peer.config.id if who == other else other} has no more: its checkpoint was lost. "
             "Put it back, or delete all checkpoints and start all peers anew"
         )
-    link.pair = pair
+    link.pair, link.told_sizes = pair, sizes_in(greeting.get("size"))
     return ""
 
 

@@ -15,12 +15,14 @@ import numpy as np
 from edgewise.peers.config.peer_config import PeerConfig
 from edgewise.peers.node import agreement, checkpoint, scores
 from edgewise.peers.node.absence import count_lost_hops, ending_of
+from edgewise.peers.node.alarms import watch
 from edgewise.peers.node.ending import MET
 from edgewise.peers.node.handshake import greeting_of, settle_edge
 from edgewise.peers.node.maintenance import maintain
-from edgewise.peers.node.membership import begin, regroup
+from edgewise.peers.node.membership import begin, regroup, size_up
 from edgewise.peers.node.own_data import own_data
 from edgewise.peers.node.own_problem import problem_of
+from edgewise.peers.node.own_size import sizes
 from edgewise.peers.node.result import PeerError, PeerResult
 from edgewise.peers.node.saving import flush_trace, no_room, save_at_last, save_model
 from edgewise.peers.node.signals import run_anywhere, stop_on_signals
@@ -85,12 +87,14 @@ class Peer(PeerState):
         with jax.enable_x64(True):
             self.callback = callback
             self.prepare(problem)
+            stop, self.halt = stop_on_signals(self.wakeup)
             self.connections = Connections(self.config, self.links, self.max_frame_bytes, self)
             stop, self.halt = stop_on_signals(self.wakeup)  # before it says that it waits
             found = None
             if self.agreeing:
                 agreement.recall(self)
             if not self.agreeing:
+                await asyncio.to_thread(size_up, self)
                 found = checkpoint.resume(self)  # before they are greeted: they are told the round
             self.begin_files()
             await self.connections.open()
@@ -112,7 +116,6 @@ class Peer(PeerState):
         try:
             if not self.agreeing:
                 self.trace.begin(self.round)
-            write_status(self)
         except OSError as problem:
             raise no_room(problem) from None
 
@@ -122,6 +125,7 @@ class Peer(PeerState):
         self.state = "agreeing"
         found = None
         if await agreement.agree(self, stop):
+            await asyncio.to_thread(size_up, self)
             found = checkpoint.resume(self)
             self.begin_files()
             for link in self.links.values():
@@ -176,6 +180,7 @@ class Peer(PeerState):
                     await asyncio.to_thread(self.when_compiled)
                 looked = True
                 self.record(measured)
+                self.watch(measured)
                 count_converged_hops(self)
                 count_lost_hops(self)
             agree_to_stop(self)
@@ -273,6 +278,11 @@ class Peer(PeerState):
         if self.callback is not None:
             self.callback(row)
 
+    def watch(self, measured: dict[str, np.ndarray]) -> None:
+        """Alarms; and where all is sound, this peer's messages may grow, and others' with them."""
+        if watch(self, measured) and self.members:
+            self.bounds.grown(sizes(self.stepper, self.carry)[0])
+
     async def saved_last(self) -> None:
         """Wait for the checkpoint that is being written. One that fails is no reason to stop: the
         one before is still there, and neighbours keep what was sent since."""
@@ -314,7 +324,7 @@ class Peer(PeerState):
         if self.begun:
             unsaved.append(save_model(self, x, ending, multipliers))
         ending = self.ending = replace(ending, unsaved="; ".join(filter(None, unsaved)))
-        fine = ending.complete and ending.exit_code == MET
+        fine = ending.complete and ending.exit_code == MET and not ending.alarms
         level = logging.INFO if fine else logging.WARNING
         log.log(level, ending.message, extra={"ending": ending.table()})
         message = ending.message

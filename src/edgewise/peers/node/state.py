@@ -16,9 +16,11 @@ from edgewise.peers.config.peer_config import Fit, PeerConfig, load
 from edgewise.peers.node.ending import Ending
 from edgewise.peers.node.generations import write_next
 from edgewise.peers.node.own_edges import OwnEdge, digest, own_edges
+from edgewise.peers.node.own_size import OwnSize
 from edgewise.peers.node.stepper import Stepper, facts_of
 from edgewise.peers.node.supported_methods import TWO_PEERS, method_of, settled
 from edgewise.peers.node.trace_writer import TraceWriter
+from edgewise.peers.transport.bounds import Bounds
 from edgewise.peers.transport.connections import Connections
 from edgewise.peers.transport.edge_facts import EdgeFacts, NodeFacts
 from edgewise.peers.transport.frames import (
@@ -44,6 +46,7 @@ MOST_COUNTS = 20  # numbers in a report of sums, besides two a column
 class PeerState:
     """One peer's configuration, problem, links and progress. `Peer` runs it."""
 
+    alone: Stepper | None = None  # without neighbours, of the problem that is to be fitted
     stepper: Stepper
     carry: Any  # state and outbox
     fingerprint: str  # of what a checkpoint is for
@@ -66,7 +69,11 @@ class PeerState:
             log.info(self.method_note)
         self.method = method_of(fit, config.penalised, config.couples)
         self.edges: dict[int, OwnEdge] = own_edges(config, problem.size)  # by neighbour
-        self.wakeup = Wakeup()
+        self.wakeup, self.bounds = Wakeup(), Bounds()
+        self.own_size: OwnSize | None = None  # none where edges carry couplings
+        self.pulls: dict[int, float] = {}  # of the neighbours, at the last look
+        self.alarms: dict[str, str] = {}
+        self.alarm_looks: dict[str, int] = {}  # in a row, at which there was reason
         self.agreeing = config.sums_first  # until it is known how its data weigh
         self.totals: dict[str, Report] = {}  # over all peers, by stage
         self.agreed_on: dict[str, Any] = {}  # what they say
@@ -98,7 +105,9 @@ class PeerState:
     def new_link(self, other: int) -> Link:
         # the last checkpoint may be under way still, and the one before it damaged
         ahead = 3 * self.config.checkpoint_every + 1
-        made = Link(self.config.id, other, self.strict, self.format(other), ahead, self.wakeup)
+        format = self.format(other)
+        made = Link(self.config.id, other, self.strict, format, ahead, self.wakeup)
+        made.bounds = self.bounds
         for total in self.totals.values():
             made.tell(total)
         return made
@@ -170,7 +179,7 @@ class PeerState:
         for place, other in enumerate(self.members):
             wanted = to is None or other in to
             if other in self.links and wanted and self.carries_as_grouped(other):
-                vectors = self.stepper.outgoing(sent, place)
+                vectors = self.bounds.clipped(self.stepper.outgoing(sent, place))
                 self.links[other].post(self.frame(VECTORS, other, vectors, news))
 
     def frame(self, kind: int, other: int, payload: Any = b"", news: Any = ()) -> Frame:

@@ -25,6 +25,9 @@ def write_status(peer: PeerState) -> None:
         "held_out_words": None if peer.scores is None else in_words(peer.scores),
         "agreed_on": peer.agreed_on,
         "ending": None if peer.ending is None else peer.ending.table(),
+        "alarms": list(peer.alarms.values()),
+        "objective_of_zeros": None if peer.own_size is None else peer.own_size.of_zeros,
+        "objective_of_own_fit": None if peer.own_size is None else peer.own_size.of_own_fit,
         "handshakes": peer.connections.failed_handshakes,
         **peer.trace.last(),
         "rounds": peer.round,
@@ -33,6 +36,7 @@ def write_status(peer: PeerState) -> None:
             str(other): {
                 "connected": link.connected,
                 "part": other in peer.members,
+                "pull": peer.pulls.get(other),
                 "behind": link.stale_rounds,
                 "silent_seconds": time.monotonic() - link.last_heard,
                 "streams": link.streams,

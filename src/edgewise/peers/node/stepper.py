@@ -67,7 +67,27 @@ def look(
         "shrunk": p.penalty.prox(X, t)[0],  # where the penalty alone would take it
         "objective": (p.values(X) + p.penalty.value(X))[0],
         "calls": state.memory.calls[0],
+        "pulls": pulls(method, p, state, inbox, outbox),
     }
+
+
+def pulls(method: Any, p: Any, state: Any, inbox: Any, outbox: Any) -> Array:
+    """(e,) how hard each edge pulls at the model: its part of the sum of duals; (0,) for methods
+    whose edges have none."""
+    if not set(method.hears) <= {"each", "news"}:
+        return jnp.zeros(0)
+    edges = jnp.arange(len(p.links.owner))
+
+    def of(edge: Array) -> Array:
+        """With all other edges as if nothing went over them."""
+        pairs = zip(method.hears, inbox, outbox, strict=True)
+        alone = [
+            i if kind == "news" else jnp.where((edges == edge)[:, None], i, o)
+            for kind, i, o in pairs
+        ]
+        return jnp.linalg.norm(method.duals(p.links, state, tuple(alone), outbox))
+
+    return jax.vmap(of)(edges)
 
 
 def sum_anew(fixed: list[Array], carry: list[Array], trees: Any) -> list[Array]:
@@ -98,7 +118,8 @@ class Stepper:
         self.link([])
 
     def link(self, pairs: list[EdgeFacts]) -> None:
-        _, weights = self.rule.prepare(neighbourhood(self.problem, self.own, pairs))
+        known = [pair.weighed() for pair in pairs]
+        _, weights = self.rule.prepare(neighbourhood(self.problem, self.own, known))
         d = len(pairs)
         links = links_of(np.zeros(d, np.int64), np.arange(d), 1, weights, self.dtype)
         self.block = self.block._replace(links=jax.tree.map(jnp.asarray, links))

@@ -28,6 +28,12 @@ OF_A_PEER: tuple[Spec, ...] = (
         lambda peer: peer.residual,
     ),
     (
+        GaugeMetricFamily,
+        "alarms",
+        "That hold now: a neighbour pulls alone, or the model fits this peer's data far worse.",
+        lambda peer: len(peer.alarms),
+    ),
+    (
         CounterMetricFamily,
         "refused",
         "Streams of strangers with a certificate of this mesh's authority.",

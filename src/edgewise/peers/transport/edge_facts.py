@@ -3,6 +3,9 @@
 from typing import Any, NamedTuple
 
 USUAL = (1e-30, 1e30)  # what facts are between; beyond it a weight might not be finite
+MOST_APART = 1e12  # times that the curvatures of two peers may differ: else somebody lies, or errs
+COUNTS_APART = 1e4  # times that they count as different where an edge is weighed
+MOST_SAMPLES = 1e12
 
 
 class NodeFacts(NamedTuple):
@@ -23,6 +26,32 @@ class EdgeFacts(NamedTuple):
 
     own: NodeFacts
     other: NodeFacts
+
+    def weighed(self) -> "EdgeFacts":
+        """As the edge's weight is made of them: by a curvature that is beyond all others a model
+        would be held where it is. Both ends come to the same."""
+        return EdgeFacts(within(self.own, self.other), within(self.other, self.own))
+
+
+SMOOTH = ("sample_smoothness", "mean_smoothness", "intercept_smoothness")
+
+
+def within(facts: NodeFacts, other: NodeFacts) -> NodeFacts:
+    """No curvature much larger than that of the other end."""
+    most = COUNTS_APART * other.sample_smoothness
+    return facts._replace(**{name: min(getattr(facts, name), most) for name in SMOOTH})
+
+
+def unlikely(facts: NodeFacts, own: NodeFacts, nodes: int) -> str:
+    """What of a neighbour's facts cannot be, or nothing."""
+    if facts.samples > MOST_SAMPLES:
+        return f"{facts.samples:.0e} samples"
+    if facts.degree > 2 * nodes + 100:  # others may have joined that this peer's TOML has not
+        return f"{facts.degree:.0e} neighbours in a network of {nodes}"
+    larger, smaller = facts.sample_smoothness, own.sample_smoothness
+    if not 1 / MOST_APART < larger / smaller < MOST_APART:
+        return f"data of curvature {larger:.0e}, where this peer's have {smaller:.0e}"
+    return ""
 
 
 def facts_in(values: Any) -> NodeFacts:

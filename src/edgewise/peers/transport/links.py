@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from edgewise.peers.transport.bounds import Bounds
 from edgewise.peers.transport.delta_encoding import DeltaCodec, decode_delta
 from edgewise.peers.transport.edge_facts import EdgeFacts, NodeFacts
 from edgewise.peers.transport.failure_reasons import text_of
@@ -100,6 +101,8 @@ class Link:
         # who it is
         self.facts_sent: NodeFacts | None = None  # what this peer last said of itself
         self.pair: EdgeFacts | None = None  # once they have met
+        self.bounds: Bounds | None = None  # of the numbers that come
+        self.told_sizes: np.ndarray | None = None  # of its own messages, by the neighbour
         self.incarnation, self.other_round = "", 0
         self.dropped = False
         self.provisional = False  # one of the two is yet to know how its data weigh
@@ -228,6 +231,8 @@ class Link:
             raise ProtocolError(f"round {frame.round} after {known}")
         if frame.stop < frame.round:
             raise ProtocolError(f"to stop at {frame.stop}, in round {frame.round}")
+        if frame.kind == VECTORS and self.bounds is not None:
+            self.bounds.require(frame, self.told_sizes, self.format.head)
 
     def has_message(self, turn: int) -> bool:
         """Strict: of this round; tolerant: of this turn, or a later one."""

@@ -1,0 +1,70 @@
+"""Signs that a neighbour does not say what its data say, or that a peer's own data are not what the
+others take them for. An alarm is for people: the run goes on.
+
+What a peer has to hold a model against is what its data come to alone (`OwnSize`). Where silos
+differ, the joint model fits none of them as well as their own models would. It fits one far worse
+if what it loses against the own fit is more than twice what that gains over a model of zeros.
+"""
+
+import logging
+
+import numpy as np
+
+from edgewise.peers.node.own_size import OwnSize
+from edgewise.peers.node.state import PeerState
+
+log = logging.getLogger("edgewise.peers")
+
+LOOKS = 5  # in a row before it is an alarm: runs overshoot
+FAR_WORSE = 2.0  # times what the own fit gains over zeros
+LEAST_GAIN = 0.05  # part of the objective of zeros that counts as gained, where a fit gains nothing
+ALONE = 10.0  # times all else that pulls
+
+
+def watch(peer: PeerState, measured: dict[str, np.ndarray]) -> bool:
+    """After every look: alarms come when they have held for some, and go when they hold no more.
+    Whether the model is sound by this look."""
+    own = peer.own_size
+    if own is None:
+        return False
+    peer.pulls = dict(zip(peer.members, map(float, measured.get("pulls", ())), strict=False))
+    found = {
+        "fit": misfit(own, float(measured["objective"]), peer.pulls),
+        "pull": lone_pull(own, peer.pulls),
+    }
+    for kind, text in found.items():
+        peer.alarm_looks[kind] = peer.alarm_looks.get(kind, 0) + 1 if text else 0
+        if peer.alarm_looks[kind] == LOOKS:
+            log.warning("ALARM: %s", text)
+        if peer.alarm_looks[kind] >= LOOKS:
+            peer.alarms[kind] = text
+        else:
+            peer.alarms.pop(kind, None)
+    return not any(found.values())
+
+
+def misfit(own: OwnSize, objective: float, pulls: dict[int, float]) -> str:
+    gain = max(own.of_zeros - own.of_own_fit, LEAST_GAIN * abs(own.of_zeros))
+    if objective - own.of_own_fit <= FAR_WORSE * gain:
+        return ""
+    hardest = max(pulls, key=lambda j: pulls[j], default=None)
+    who = "" if hardest is None else f"; peer {hardest} pulls hardest"
+    return (
+        f"the joint model fits this peer's data far worse (objective {objective:.3g}) than a model "
+        f"of zeros ({own.of_zeros:.3g}), its own fit comes to {own.of_own_fit:.3g}: a neighbour "
+        f"lies, or somebody's data or labels are not what they should be{who}"
+    )
+
+
+def lone_pull(own: OwnSize, pulls: dict[int, float]) -> str:
+    """At rest the pulls of all edges and of the own data add up to zero, so that none is alone."""
+    if len(pulls) < 2 or not own.pull:
+        return ""
+    hardest = max(pulls, key=lambda j: pulls[j])
+    rest = own.pull + sum(pull for j, pull in pulls.items() if j != hardest)
+    if pulls[hardest] <= ALONE * rest:
+        return ""
+    return (
+        f"peer {hardest} pulls alone, {pulls[hardest] / rest:.0f} times as hard as this peer's "
+        "data and all other neighbours together"
+    )

@@ -1,0 +1,298 @@
+"""Neighbours that lie: what is refused, what heals, and what is said."""
+
+import logging
+from types import SimpleNamespace
+
+import jax
+import numpy as np
+import pytest
+
+pytest.importorskip("cryptography", reason="peers need cryptography: pip install 'edgewise[peers]'")
+
+import edgewise as ew
+from edgewise.methods.catalogue import make
+from edgewise.peers.node.alarms import LOOKS, watch
+from edgewise.peers.node.ending import Ending
+from edgewise.peers.node.own_size import own_size, sizes
+from edgewise.peers.node.state import message_format
+from edgewise.peers.node.stepper import Stepper, facts_of
+from edgewise.peers.transport.bounds import MORE, MOST_TOLD, PART_SENT, Bounds, sizes_in
+from edgewise.peers.transport.edge_facts import EdgeFacts, NodeFacts, unlikely
+from edgewise.peers.transport.frames import VECTORS, Frame, MessageFormat, ProtocolError
+from edgewise.peers.transport.links import Link
+from edgewise.peers.transport.wakeup import Wakeup
+
+V, N, RIDGE = 4, 5, 0.1
+GRAPH = ew.Graph.ring(V)
+LIAR, LIES = 0, range(40, 80)  # rounds
+
+
+def problem_of(seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((V * 15, N))
+    y = np.sign(X @ rng.standard_normal(N) + 0.5 * rng.standard_normal(len(X)))
+    return ew.Problem([(X[i::V], y[i::V]) for i in range(V)], ew.Logistic(ridge=RIDGE))
+
+
+class Network:
+    """All peers in one process, in lockstep, with their bounds and their alarms."""
+
+    def __init__(self, method, bounded=True):
+        self.problem = problem_of()
+        own = [self.problem.only([i]) for i in range(V)]
+        facts = [facts_of(part, 2) for part in own]
+        self.around = [GRAPH.neighbours(i).tolist() for i in range(V)]
+        alone = [Stepper(own[i], i, make(method), 0, np.dtype(float), facts[i]) for i in range(V)]
+        self.sizes = [own_size(stepper, 2, 0.0) for stepper in alone]
+        self.steppers = [
+            alone[i].among([EdgeFacts(facts[i], facts[j]) for j in self.around[i]])
+            for i in range(V)
+        ]
+        self.carries = [stepper.start() for stepper in self.steppers]
+        self.sent = [carry[1] for carry in self.carries]
+        self.refused, self.round = 0, 0
+        format = message_format(
+            make(method).healing(), own[0], SimpleNamespace(wire="float64", bits=None)
+        )
+        self.links = [
+            {j: Link(i, j, False, format, 1, Wakeup()) for j in self.around[i]} for i in range(V)
+        ]
+        for i, links in enumerate(self.links):
+            for j, link in links.items():
+                link.bounds = Bounds()
+                if bounded:
+                    link.bounds.sizes, link.bounds.body = self.sizes[i].vectors, self.sizes[i].body
+                link.told_sizes = self.sizes[j].vectors
+        self.peers = [
+            SimpleNamespace(own_size=s, members=a, pulls={}, alarms={}, alarm_looks={})
+            for s, a in zip(self.sizes, self.around, strict=True)
+        ]
+
+    def go_on(self, rounds, lie=None):
+        for _ in range(rounds):
+            for i, links in enumerate(self.links):
+                for j, link in links.items():
+                    vectors = self.steppers[j].outgoing(self.sent[j], self.around[j].index(i))
+                    vectors = self.links[j][i].bounds.clipped(vectors)
+                    if lie is not None and j == LIAR:
+                        own = self.steppers[i].outgoing(self.sent[i], self.around[i].index(j))
+                        vectors = lie(own, link)
+                    news = self.steppers[j].outgoing_news(self.sent[j])
+                    try:
+                        link.receive(Frame(VECTORS, self.round, payload=vectors.copy(), news=news))
+                    except ProtocolError:
+                        self.refused += 1
+            for i, links in enumerate(self.links):
+                if lie is None or i != LIAR:  # whose own process stands still
+                    self.step(i, links)
+            self.round += 1
+
+    def step(self, i, links):
+        stepper = self.steppers[i]
+        heard = [link.take_message(self.round) for link in links.values()]
+        for place, vectors in enumerate(heard):
+            if vectors is None:
+                heard[place] = stepper.outgoing(self.carries[i][1], place)
+        gathered = stepper.gathered(heard, [link.news for link in links.values()])
+        self.carries[i], self.sent[i] = stepper.step(self.carries[i], self.round, gathered)
+        watch(self.peers[i], stepper.look(self.carries[i], gathered))
+
+    def models(self):
+        pairs = zip(self.steppers, self.carries, strict=True)
+        return np.stack([np.asarray(s.method.answer(c[0]))[0] for s, c in pairs])
+
+
+def after_lies(method, lie, rounds, **options):
+    """A network that was lied to for a while, and has gone on since."""
+    with jax.enable_x64(True):
+        network = Network(method, **options)
+        network.go_on(LIES.start)
+        network.go_on(len(LIES), lie)
+        network.go_on(rounds)
+        optimum = ew.reference(network.problem).x
+    return network, np.abs(network.models() - optimum).max()
+
+
+# --- numbers beyond all measure -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("method", "rounds"), [("pdmm", 100), ("saga-pd", 1000), ("newton-pd", 100)]
+)
+@pytest.mark.parametrize("size", [1e12, 1e99])
+def test_huge_numbers_leave_nothing_once_the_liar_is_honest(method, rounds, size):
+    network, off = after_lies(method, lambda own, _: np.full_like(own, size), rounds)
+    assert network.refused == 2 * len(LIES)
+    assert off < 1e-8
+
+
+def test_without_bounds_they_would_stay():
+    """In parts of the messages that never die down."""
+    _, off = after_lies("pdmm", lambda own, _: np.full_like(own, 1e12), 400, bounded=False)
+    assert off > 1e-6
+
+
+@pytest.mark.parametrize(
+    ("method", "rounds"), [("pdmm", 150), ("saga-pd", 2500), ("newton-pd", 150)]
+)
+def test_the_largest_numbers_that_are_taken_heal(method, rounds):
+    def most(own, link):
+        return np.repeat(0.99 * link.bounds.most(link.told_sizes)[:, None], N, 1)
+
+    network, off = after_lies(method, most, rounds)
+    assert network.refused == 0
+    assert off < 1e-7
+
+
+def link_with(sizes, told):
+    link = Link(1, 2, False, message_format_of(len(sizes)), 1, Wakeup())
+    link.bounds, link.told_sizes = Bounds(), told
+    link.bounds.sizes = np.array(sizes)
+    return link
+
+
+def message_format_of(vectors):
+    return MessageFormat(vectors, 3, "float64")
+
+
+def frame(*largest):
+    return Frame(VECTORS, 1, payload=np.outer(largest, [0.0, -1.0, 0.5]))
+
+
+def test_what_a_neighbour_says_of_its_size_counts_up_to_a_bound():
+    own, more = 2.0, MORE * (1 - 1e-9)
+    link_with([own], None).receive(frame(own * more))
+    for told, most in ((10.0, 10.0), (1e30, own * MOST_TOLD), (0.1, own)):
+        link_with([own], np.array([told])).receive(frame(most * more))
+        with pytest.raises(ProtocolError, match=r"numbers up to .*e\+\d+, where this peer's own"):
+            link_with([own], np.array([told])).receive(frame(1.01 * most * MORE))
+
+
+def test_each_vector_of_a_message_has_its_own_bound_and_zero_bounds_nothing():
+    link_with([1.0, 0.0], None).receive(frame(1.0, 1e50))
+    with pytest.raises(ProtocolError):
+        link_with([1.0, 1e9], None).receive(frame(1e4, 1e4))
+
+
+@pytest.mark.parametrize("said", [None, 3, "much", [[1]], [None], [float("nan")], [-1.0], [1e999]])
+def test_a_size_that_cannot_be_used_is_none(said):
+    assert sizes_in(said) is None
+
+
+def test_who_was_lied_to_sends_nothing_that_others_would_refuse():
+    bounds = Bounds()
+    usual, huge = np.array([[1.0, -3.0]]), np.array([[1e12, -3.0]])
+    assert bounds.clipped(huge) is huge
+    bounds.sizes = np.array([2.0])
+    assert bounds.clipped(usual) is usual
+    assert np.array_equal(bounds.clipped(huge), [[PART_SENT * MORE * 2.0, -3.0]])
+    bounds.sizes = np.array([0.0])
+    assert np.array_equal(bounds.clipped(huge), huge)
+
+
+def test_bounds_grow_with_the_own_messages():
+    link = link_with([1.0], None)
+    link.bounds.grown(np.array([50.0]))
+    link.receive(frame(40.0 * MORE))
+
+
+# --- what a peer finds out alone ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["pdmm", "saga-pd", "newton-pd"])
+def test_a_peer_knows_its_size_and_its_own_fit(method):
+    with jax.enable_x64(True):
+        network = Network(method)
+        network.go_on(200)
+        for i, known in enumerate(network.sizes):
+            part = network.problem.only([i])
+            best = ew.reference(part)
+            assert known.of_zeros == pytest.approx(np.log(2))
+            assert known.of_own_fit == pytest.approx(best.objective, abs=2e-2)
+            ratio = sizes(network.steppers[i], network.carries[i])[0] / known.vectors
+            assert (ratio > 1e-2).all()
+            assert (ratio < 30).all()
+
+
+# --- facts ----------------------------------------------------------------------------------------
+
+OWN = NodeFacts(2, 100, 0.25, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({}, ""),
+        ({"sample_smoothness": 1e6}, ""),
+        ({"sample_smoothness": 1e29}, "curvature 1e+29, where this peer's have 2e-01"),
+        ({"sample_smoothness": 1e-29}, "curvature 1e-29"),
+        ({"samples": 10**29}, "1e+29 samples"),
+        ({"degree": 10**29}, "1e+29 neighbours in a network of 5"),
+    ],
+)
+def test_facts_that_cannot_be_are_named(change, named):
+    said = unlikely(OWN._replace(**change), OWN, 5)
+    assert named in said
+    assert bool(said) == bool(named)
+
+
+def test_a_curvature_beyond_all_others_hardly_counts_and_both_ends_agree_on_that():
+    def weight(own, other):
+        problem = problem_of().only([1])
+        stepper = Stepper(problem, 1, make("saga-pd"), 0, np.dtype(float), own)
+        return float(stepper.among([EdgeFacts(own, other)]).block.links.rho[0])
+
+    huge = OWN._replace(sample_smoothness=1e11, mean_smoothness=1e11)
+    with jax.enable_x64(True):
+        usual, lied = weight(OWN, OWN), weight(OWN, huge)
+        assert lied == pytest.approx(weight(huge, OWN), rel=1e-6)
+    assert usual < lied < 300 * usual
+
+
+# --- alarms ---------------------------------------------------------------------------------------
+
+
+def as_if_data_wanted(target):
+    """A lie that no bound can tell from data: of a peer that wants this model and no other."""
+
+    def lie(own, link):
+        if len(own) == 1:  # m_ij = 2 rho x_i - m_ji
+            return 2 * 0.25 * target[None] - own
+        return np.stack([target, -own[1]])
+
+    return lie
+
+
+@pytest.mark.parametrize("method", ["pdmm", "saga-pd", "newton-pd"])
+def test_a_peer_says_when_the_joint_model_fits_its_data_far_worse_than_its_own(method, caplog):
+    with jax.enable_x64(True), caplog.at_level(logging.WARNING):
+        network = Network(method)
+        optimum = ew.reference(network.problem).x
+        network.go_on(100)
+        assert not any(peer.alarms for peer in network.peers)
+        network.go_on(200, as_if_data_wanted(-4 * optimum))
+        honest = network.peers[1:]
+        assert all("far worse" in peer.alarms["fit"] for peer in honest)
+        assert "peer 0 pulls hardest" in network.peers[1].alarms["fit"]
+        assert caplog.text.count("ALARM") >= len(honest)
+        network.go_on(600 if method == "saga-pd" else 100)
+        assert not any(peer.alarms for peer in network.peers), "it heals"
+
+
+def test_an_edge_that_pulls_alone_is_named_after_some_looks():
+    known = SimpleNamespace(of_zeros=0.7, of_own_fit=0.1, pull=0.2)
+    peer = SimpleNamespace(own_size=known, members=[3, 5], pulls={}, alarms={}, alarm_looks={})
+    seen = {"objective": 0.2, "pulls": [40.0, 0.3]}
+    for _ in range(LOOKS - 1):
+        assert not watch(peer, seen)
+    assert not peer.alarms
+    watch(peer, seen)
+    assert "peer 3 pulls alone, 80 times as hard" in peer.alarms["pull"]
+    assert watch(peer, {"objective": 0.2, "pulls": [0.4, 0.3]})
+    assert not peer.alarms
+
+
+def test_an_alarm_is_part_of_the_end():
+    end = Ending("converged", 70, 1e-8, 1e-6, 5, True, alarms=("peer 3 pulls alone",))
+    assert "ALARM: peer 3 pulls alone" in end.message
+    assert end.table()["alarms"] == ["peer 3 pulls alone"]
