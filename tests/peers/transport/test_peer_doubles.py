@@ -12,8 +12,9 @@ pytest.importorskip("cryptography", reason="peers need cryptography: pip install
 from peer_ends import End, configs_of, until
 
 from edgewise.peers.transport import connections, doubles
-from edgewise.peers.transport.frames import REFUSAL, Frame, decode, encode
+from edgewise.peers.transport.frames import REFUSAL, Frame, MessageFormat, decode, encode
 
+FORMAT = MessageFormat(1, 5, "float64")
 pytestmark = pytest.mark.filterwarnings("ignore:.*has one neighbour")
 
 
@@ -132,6 +133,6 @@ def test_one_neighbours_word_ends_no_tolerant_run_that_is_under_way(strict, spok
 @pytest.mark.parametrize("text", ["a\nb", "x" * 500, "\x1b[31m"])
 def test_what_somebody_else_says_is_shown_as_it_can_be(text):
     frame = Frame(REFUSAL, sender=2, receiver=1, payload=text.encode())
-    shown = str(doubles.refusal_in(decode(encode(frame), 2, 1, None)))
+    shown = str(doubles.refusal_in(decode(encode(frame), 2, 1, FORMAT)))
     assert shown.isprintable()
     assert len(shown) <= 2 * doubles.MAX_SHOWN

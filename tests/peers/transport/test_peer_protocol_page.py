@@ -13,10 +13,16 @@ from edgewise.peers.config.certificates import name_of
 from edgewise.peers.config.peer_config import Fit
 from edgewise.peers.config.rules import FIT
 from edgewise.peers.node.handshake import greeting_of
-from edgewise.peers.transport import frames, heartbeat
+from edgewise.peers.transport import doubles, frames, heartbeat
+from edgewise.peers.transport.bounds import MORE, MOST_TOLD, PART_SENT
 from edgewise.peers.transport.connections import HANDSHAKE_TIMEOUT, MOST_UNKNOWN
 from edgewise.peers.transport.delta_encoding import DeltaCodec
-from edgewise.peers.transport.edge_facts import NodeFacts
+from edgewise.peers.transport.edge_facts import (
+    COUNTS_APART,
+    MOST_APART,
+    MOST_SAMPLES,
+    NodeFacts,
+)
 from edgewise.peers.transport.frames import MessageFormat
 from edgewise.peers.transport.greeting import GREETING_TIMEOUT
 from edgewise.peers.transport.links import MAX_SKIPPED
@@ -93,6 +99,14 @@ def test_bodies_and_limits_are_as_the_page_says():
     assert f"heard no byte for {heartbeat.DEAD:g} seconds" in stream
     assert f"{HANDSHAKE_TIMEOUT:.0f} seconds for the TLS handshake. {MOST_UNKNOWN} conn" in stream
     assert f"`{name_of('MESH', 3)}`" in PAGE
+    assert f"still heard {doubles.ALIVE:g} seconds later" in stream
+    rounds = section("Rounds").replace("\n", " ").replace("  ", " ")
+    assert f"beyond {MORE:,.0f} times the larger" in rounds
+    assert f"counts up to {MOST_TOLD:,.0f} times the former" in rounds
+    assert f"beyond {PART_SENT * MORE:g} times its own size" in rounds
+    said = f"within {MOST_APART:g} times".replace("e+", "e"), f"more than {MOST_SAMPLES:g} samples"
+    assert all(words.replace("e+", "e") in PAGE.replace("\n", " ") for words in said)
+    assert f"more than {COUNTS_APART / 1e4:g}e4 times" in PAGE.replace("\n", " ")
 
 
 def test_greetings_have_the_keys_of_the_page():
@@ -104,6 +118,7 @@ def test_greetings_have_the_keys_of_the_page():
         problem=SimpleNamespace(size=3, classes=[0, 1], columns=None),
         facts=facts,
         facts_towards=lambda other: facts,
+        own_size=None,
         edges={},
         agreeing=False,
         incarnation="x",

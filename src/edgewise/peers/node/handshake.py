@@ -92,7 +92,8 @@ def settle_edge(peer: PeerState, link: Link, greeting: dict[str, Any]) -> str:
         return (
             f"peer {who} is at round {has} and needs messages that peer "
             f"{peer.config.id if who == other else other} has no more: its checkpoint was lost. "
-            "Put it back, or delete all checkpoints and start all peers anew"
+            "Put it back, or delete all checkpoints and start all peers anew; or, if there is a "
+            f"second peer {who} on another host, end one of the two"
         )
     link.pair, link.told_sizes = pair, sizes_in(greeting.get("size"))
     return ""

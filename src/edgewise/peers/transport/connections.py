@@ -13,6 +13,7 @@ from edgewise.errors import InputError
 from edgewise.peers.config.addresses import host_of, port_of
 from edgewise.peers.config.certificates import id_of, name_of
 from edgewise.peers.config.peer_config import Neighbour, PeerConfig
+from edgewise.peers.transport.doubles import Refused
 from edgewise.peers.transport.failure_reasons import ConnectionFailure, reason_of, text_of
 from edgewise.peers.transport.frames import ProtocolError
 from edgewise.peers.transport.links import Greeter, Link, Mismatch
@@ -22,6 +23,7 @@ from edgewise.peers.transport.tls_stream import TlsStream
 log = logging.getLogger("edgewise.peers")
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0  # seconds between two dials
+REFUSED_PAUSE = 10.0  # seconds before a neighbour that refuses this peer is dialled again
 CONNECT_TIMEOUT = 5.0  # seconds for each address that a name leads to
 HANDSHAKE_TIMEOUT = 10.0  # seconds; who connects and says nothing keeps a descriptor so long
 MOST_UNKNOWN = 128  # connections that have not said who they are; a further one ends the oldest
@@ -73,15 +75,15 @@ class Connections:
     async def dial(self, neighbour: Neighbour) -> None:
         link, pause = self.links[neighbour.id], FIRST_PAUSE
         while True:
-            streams = link.streams
+            streams, refused = link.streams, False
             try:
                 stream = await self.reach(neighbour)
-                await self.run_stream(link, stream)
+                refused = await self.run_stream(link, stream)
             except Exception as away:  # whatever it is, the edge must come back
                 if link.streams == streams:
                     say_unreachable(link, neighbour.address, away)
             pause = FIRST_PAUSE if link.streams > streams else min(2 * pause, LONGEST_PAUSE)
-            await asyncio.sleep(pause)
+            await asyncio.sleep(REFUSED_PAUSE if refused else pause)
 
     async def reach(self, neighbour: Neighbour) -> TlsStream:
         """A stream to the neighbour itself, and to nobody else at its address."""
@@ -182,7 +184,8 @@ class Connections:
             return None
         return link
 
-    async def run_stream(self, link: Link, stream: TlsStream) -> None:
+    async def run_stream(self, link: Link, stream: TlsStream) -> bool:
+        """Until it ends; whether the neighbour refuses this peer."""
         try:
             await link.run(stream, self.peer)
         except ProtocolError as what:
@@ -191,8 +194,22 @@ class Connections:
         except Mismatch as what:
             self.failure = what
             link.wakeup.set()
+        except Refused as why:
+            self.refused_by(link, why)
+            return True
         finally:
             await stream.close()
+        return False
+
+    def refused_by(self, link: Link, why: Refused) -> None:
+        """A neighbour talks to another peer of this number. Whoever was spoken to by nobody is the
+        second one; and strict peers cannot go on without a neighbour. Others can: one neighbour's
+        word ends no run that is under way."""
+        what = "peer %d refuses this peer: %s"
+        log.warning(what, link.other, why, extra={"neighbour": link.other})
+        if link.strict or not any(each.was_spoken_to for each in self.links.values()):
+            self.failure = Mismatch(what % (link.other, why))
+            link.wakeup.set()
 
     async def close(self) -> None:
         self.server.close()

@@ -13,7 +13,7 @@ from edgewise.backend.quantiser import UNIT_BYTES, packed_bytes
 
 HEADER = struct.Struct("<2sBBBBHQQQIIIIII")
 MAGIC, VERSION = b"EW", 4
-GREETING, VECTORS, FAREWELL, DELTA, HEARTBEAT, SUM = 1, 2, 3, 4, 5, 6
+GREETING, VECTORS, FAREWELL, DELTA, HEARTBEAT, SUM, REFUSAL = 1, 2, 3, 4, 5, 6, 7
 PRECISIONS: dict[str, tuple[int, np.dtype[Any]]] = {
     "float32": (1, np.dtype("<f4")),
     "float64": (2, np.dtype("<f8")),
@@ -115,13 +115,13 @@ def decode(data: bytes | bytearray, sender: int, receiver: int, format: MessageF
         raise ProtocolError(f"{len(data)} bytes are no frame")
     magic, version, kind, code, k, *progress, who, whom, count, length = HEADER.unpack_from(data)
     lost, round, saved, stop, hops, turn = progress
-    if magic != MAGIC or version != VERSION or not GREETING <= kind <= SUM:
+    if magic != MAGIC or version != VERSION or not GREETING <= kind <= REFUSAL:
         raise ProtocolError("no frame of this protocol")
     if (who, whom) != (sender, receiver):
         raise ProtocolError(f"from {who} to {whom}, not from {sender} to {receiver}")
     body = memoryview(data)[HEADER.size :]
     header = (kind, round, saved, stop, hops, who, whom)
-    if kind in (GREETING, FAREWELL, HEARTBEAT, SUM):
+    if kind in (GREETING, FAREWELL, HEARTBEAT, SUM, REFUSAL):
         most = {HEARTBEAT: 0, SUM: format.report_bytes}.get(kind, MAX_TEXT)
         if code or k or not count == length == len(body) or count > most:
             raise ProtocolError("a text of a wrong length")

@@ -11,6 +11,7 @@ import numpy as np
 
 from edgewise.peers.transport.bounds import Bounds
 from edgewise.peers.transport.delta_encoding import DeltaCodec, decode_delta
+from edgewise.peers.transport.doubles import outlast, refusal_in
 from edgewise.peers.transport.edge_facts import EdgeFacts, NodeFacts
 from edgewise.peers.transport.failure_reasons import text_of
 from edgewise.peers.transport.frames import (
@@ -22,6 +23,7 @@ from edgewise.peers.transport.frames import (
     NEWS,
     NO_LOSS,
     PRECISIONS,
+    REFUSAL,
     SUM,
     VECTORS,
     Frame,
@@ -34,6 +36,7 @@ from edgewise.peers.transport.frames import (
 from edgewise.peers.transport.greeting import first_frame, greeting_in
 from edgewise.peers.transport.heartbeat import Stream, keep_alive
 from edgewise.peers.transport.news import merged, told
+from edgewise.peers.transport.reading_pace import ReadingPace
 from edgewise.peers.transport.reports import Report, Reports, encoded
 from edgewise.peers.transport.turns import ahead
 from edgewise.peers.transport.wakeup import Wakeup
@@ -93,6 +96,7 @@ class Link:
         self.heard_turn: int | None = None  # tolerant: the other's, over this stream
         self.news = np.zeros(format.head + format.body, NEWS)  # as last taken; zeros: never
         self.awaited_round = 0  # that strict waits for
+        self.taken = 0  # how often a message was asked for, once a round
         self.converged_hops, self.stop, self.saved, self.gone = 0, NEVER, 0, False
         self.lost_hops: int | None = None  # as it last said, of the nearest peer that lost one
         self.missed_since = -np.inf  # when it fell silent, if that has been said
@@ -113,6 +117,9 @@ class Link:
         self.connected = False
         self.responsive = False  # whether messages come over this stream, and in time
         self.closing: asyncio.Event | None = None
+        self.opening: asyncio.Event | None = None  # of the newest stream, which may still be held
+        self.stream: Stream | None = None
+        self.was_spoken_to = False  # by this neighbour, since this peer was started
 
     # --- to send ---------------------------------------------------------------------------------
 
@@ -179,25 +186,33 @@ class Link:
 
     async def receive_messages(self, stream: Stream) -> None:
         codec = None if self.format.bits is None else DeltaCodec(self.format)
+        pace = ReadingPace()
         while True:
             data = await stream.read()
             if data is None:
                 return
-            frame = decode(data, self.other, self.me, self.format)
-            self.last_heard = time.monotonic()
-            if frame.kind == HEARTBEAT:
-                continue
-            self.bytes_heard += len(data)
-            if frame.kind == SUM:
-                self.reports.hear(frame.payload)
-                self.wakeup.set()
-                continue
-            if frame.kind == GREETING:
-                raise ProtocolError("a second greeting")
-            if codec is not None:
-                frame = decode_delta(frame, codec)
-            self.receive(frame)
-            self.wakeup.frame_came()
+            begun = time.perf_counter()
+            self.take_in(data, codec)
+            await pace.spent(begun, self.taken)
+
+    def take_in(self, data: bytes, codec: DeltaCodec | None) -> None:
+        frame = decode(data, self.other, self.me, self.format)
+        self.last_heard = time.monotonic()
+        if frame.kind == HEARTBEAT:
+            return
+        self.bytes_heard += len(data)
+        if frame.kind == SUM:
+            self.reports.hear(frame.payload)
+            self.wakeup.set()
+            return
+        if frame.kind == GREETING:
+            raise ProtocolError("a second greeting")
+        if frame.kind == REFUSAL:
+            raise refusal_in(frame)
+        if codec is not None:
+            frame = decode_delta(frame, codec)
+        self.receive(frame)
+        self.wakeup.frame_came()
 
     def receive(self, frame: Frame) -> None:
         self.require_plausible(frame)
@@ -209,7 +224,9 @@ class Link:
             self.sent = {r: f for r, f in self.sent.items() if r >= frame.saved}
         if frame.kind != VECTORS:
             return
-        self.responsive = True
+        self.was_spoken_to = True
+        # one that talks and stays at its turn is not waited for again
+        self.responsive |= self.strict or frame.turn != self.heard_turn
         self.heard_turn = frame.turn  # also of a message that is known, and was sent again
         if self.strict:
             if frame.round >= self.awaited_round:
@@ -243,6 +260,7 @@ class Link:
     def take_message(self, round: int) -> np.ndarray | None:
         """(k, n) the vectors for a round; in tolerant mode the last that came, if any did. What
         came with them of news is then in `news`."""
+        self.taken += 1
         if self.strict:
             self.awaited_round, frame = round + 1, self.inbox.pop(round)
             self.converged_hops = frame.converged_hops  # of this round, not of a later one
@@ -262,9 +280,9 @@ class Link:
     # --- a stream --------------------------------------------------------------------------------
 
     async def run(self, stream: Stream, peer: Greeter) -> None:
-        """Until the stream ends; a newer one to the same neighbour ends this one."""
-        self.close()
-        closing = self.closing = asyncio.Event()
+        """Until the stream ends; a newer one to the same neighbour ends this one, unless that turns
+        out to be another neighbour of this number (`doubles`)."""
+        closing = self.opening = asyncio.Event()
         why: str | None = None
         try:
             await self.exchange_greetings(stream, peer, closing)
@@ -277,7 +295,7 @@ class Link:
             raise
         finally:
             if self.closing is closing:
-                self.closing = None
+                self.closing = self.stream = None
                 if self.connected:
                     self.say_away(why)
                 self.connected = self.responsive = False
@@ -292,6 +310,7 @@ class Link:
             log.log(level, "peer %d " + what, self.other, extra={"neighbour": self.other})
 
     def close(self) -> None:
+        self.opening = None
         if self.closing is not None:
             self.closing.set()
 
@@ -316,12 +335,17 @@ class Link:
         if not stream.dialled:
             await self.send(stream, own)
         data = await first_frame(stream)
-        if self.closing is closing and stream.dialled:
+        if self.opening is closing and stream.dialled:
             await self.send(stream, own)
-        if self.closing is not closing:
-            raise ConnectionError("there is a newer stream")
+        self.require_newest(closing)
         self.bytes_heard += len(data)
         said, resume_at, incarnation = greeting_in(decode(data, self.other, self.me, self.format))
+        if self.connected and incarnation != self.incarnation:
+            await outlast(self, stream)
+            self.require_newest(closing)
+        if self.closing is not None:
+            self.closing.set()  # of the stream whose place this one takes
+        self.closing, self.stream = closing, stream
         peer.meet(self, said)
         if self.incarnation != incarnation:
             self.newest_round = -1  # it has begun anew, and its rounds with it
@@ -332,6 +356,10 @@ class Link:
         self.connected, self.last_heard = True, time.monotonic()
         self.wakeup.set()
         log.info("peer %d is connected", self.other, extra={"neighbour": self.other})
+
+    def require_newest(self, closing: asyncio.Event) -> None:
+        if self.opening is not closing:
+            raise ConnectionError("there is a newer stream")
 
     def count_error(self, what: object) -> None:
         self.protocol_errors += 1
