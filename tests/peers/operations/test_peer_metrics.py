@@ -50,7 +50,7 @@ def running(**said):
     }
     connections = SimpleNamespace(refused=5, failed_handshakes=6)
     usual = {"round": 40, "residual": 1e-3, "connections": connections, "links": links}
-    return peer(**usual | said)
+    return peer(**usual | {"alarms": {"fit": "far worse"}} | said)
 
 
 @pytest.fixture
@@ -88,6 +88,7 @@ def test_every_number_is_told_as_it_is(scrape):
     assert values == {
         ("edgewise_rounds_total", None): 40,
         ("edgewise_residual", None): 1e-3,
+        ("edgewise_alarms", None): 1,
         ("edgewise_refused_total", None): 5,
         ("edgewise_failed_handshakes_total", None): 6,
         ("edgewise_neighbour_stale_rounds", "1"): 0,
@@ -165,7 +166,7 @@ def test_a_node_tells_its_metrics_while_it_fits_and_no_longer(place, monkeypatch
     def fit(self, shard, **more):
         log = Path("mesh/peer0/log.jsonl").read_text()
         ports.append(int(re.search(r"peer 0 tells its metrics at port (\d+)", log)[1]))
-        self.round, self.residual, self.links = 7, 0.5, {1: link()}
+        self.round, self.residual, self.links, self.alarms = 7, 0.5, {1: link()}, {}
         self.connections = SimpleNamespace(refused=0, failed_handshakes=0)
         assert samples(ports[0])["edgewise_rounds_total", None].value == 7
         return PeerResult(None, 7, 0.5, "finished", Trace({"rounds": []}))

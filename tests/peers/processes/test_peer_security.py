@@ -25,6 +25,7 @@ from edgewise.peers.config.certificates import issue, make_authority, name_of
 from edgewise.peers.config.peer_config import Fit
 from edgewise.peers.node.own_problem import one_node
 from edgewise.peers.node.stepper import facts_of
+from edgewise.peers.node.table_form import told
 from edgewise.peers.operations.mesh import CERTIFICATE, KEY
 from edgewise.peers.transport.frames import (
     GREETING,
@@ -126,7 +127,7 @@ class Strangers:
         # one that needs older messages would stop the run
         resume_at = self.peers.status(TARGET)["rounds"]
         said = {"agreed": agreed, "facts": facts, "incarnation": "stranger", "resume_at": resume_at}
-        said |= {"edge": None, "oldest_kept": 0}
+        said |= {"edge": None, "oldest_kept": 0, "table": told(config.schema, problem.columns)}
         text = json.dumps(said | changes).encode()
         return encode(Frame(GREETING, sender=id, receiver=TARGET, payload=text))
 
