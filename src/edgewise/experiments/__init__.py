@@ -3,6 +3,7 @@
 from edgewise.experiments import (
     complexity,
     large_data,
+    linear_rates,
     oracle,
     pdmm,
     ring,
@@ -27,7 +28,15 @@ FIGURES: dict[str, Figure] = {
 }
 EXPERIMENTS: dict[str, Experiment] = {
     **FIGURES,
-    **{e.name: e for e in (complexity.EXPERIMENT, sketched.EXPERIMENT, pdmm.EXPERIMENT)},
+    **{
+        e.name: e
+        for e in (
+            complexity.EXPERIMENT,
+            sketched.EXPERIMENT,
+            pdmm.EXPERIMENT,
+            linear_rates.EXPERIMENT,
+        )
+    },
 }
 
 
