@@ -31,7 +31,7 @@ class Scale:
 
 
 PAPER = Scale("paper", 2000, {2000: 2000, 50: 50, 8000: 8000}, 7000, 1000, 70, "float32")
-SMALL = Scale("small", 100, {2000: 400, 50: 10, 8000: 1600}, 1400, 200, 140, "float64", 5.0, 5)
+SMALL = Scale("small", 100, {2000: 400, 50: 10, 8000: 1600}, 1400, 200, 70, "float64", 5.0, 5)
 SCALES = {s.name: s for s in (SMALL, PAPER)}
 
 
