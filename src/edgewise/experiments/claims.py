@@ -136,7 +136,7 @@ def numbers(answers: Sequence[Answer]) -> str:
 
 def said(value: float) -> str:
     if np.isinf(value):
-        return "inf"
+        return "others never" if value > 0 else "ours never"
     return f"{value:.3g}" if 0.01 <= abs(value) < 1e4 or value == 0 else f"{value:.0e}"
 
 
@@ -149,7 +149,7 @@ def listed(levels: Sequence[float]) -> str:
 
 def compared(own: Span, rival: Span, margin: float = 1.0) -> Answer:
     """Whether `margin` times the own cost is no more than the rival's."""
-    number = rival.high / own.high if np.isfinite(own.high) else 0.0
+    number = rival.high / own.high if np.isfinite(own.high) else -np.inf
     if np.isinf(own.high) and np.isinf(rival.high):
         return Answer(None, UNREACHED)
     most = own.times(margin)

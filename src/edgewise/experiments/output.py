@@ -121,7 +121,7 @@ def draw(runs: Sequence[PageRun], title: str, path: Path) -> None:
             ax.grid(alpha=0.3)
         first = float(runs[0].trace["bregman"][0])
         lowest = panels[0].get_ylim()[0]
-        panels[0].set(ylabel=LABELS["bregman"], ylim=(max(lowest, LOWEST * first), 30 * first))
+        panels[0].set(ylabel=LABELS["bregman"], ylim=(max(lowest, LOWEST * first), 5 * first))
         panels[0].set_title(setting, loc="left", fontweight="bold")
     handles = [Line2D([], [], label=m, **look(m)) for m in methods]
     figure.legend(handles=handles, loc="outside lower center", ncols=min(6, len(methods)))
