@@ -2,6 +2,7 @@
 
 from edgewise.experiments import (
     complexity,
+    growth,
     large_data,
     oracle,
     pdmm,
@@ -27,7 +28,15 @@ FIGURES: dict[str, Figure] = {
 }
 EXPERIMENTS: dict[str, Experiment] = {
     **FIGURES,
-    **{e.name: e for e in (complexity.EXPERIMENT, sketched.EXPERIMENT, pdmm.EXPERIMENT)},
+    **{
+        e.name: e
+        for e in (
+            complexity.EXPERIMENT,
+            growth.EXPERIMENT,
+            sketched.EXPERIMENT,
+            pdmm.EXPERIMENT,
+        )
+    },
 }
 
 

@@ -40,6 +40,7 @@ from edgewise.study.tune import tune, with_factors
 SETTINGS = (PRINTED, TUNED, AUTOMATIC)
 TUNING = "tuning"
 TARGET = 1e-9  # of tuning, as a part of the divergence at the start
+FINER = 10  # times as many looks at whole-gradient methods, whose rounds are few and costly
 FLOOR = 1e-13  # of the same: nothing is learnt of whole-gradient methods below, nor above 1/FLOOR
 
 
@@ -129,6 +130,7 @@ class Figure:
         how: dict[str, Any] = {"data": job.data}
         own = {k: getattr(self, k) for k in ("samples", "ring", "ridge", "until", "patience")}
         own |= {"literal": self.literal and cell.setting == PRINTED}
+        own |= {"finer": FINER} if LINEUP[cell.method].whole else {}
         if cell.setting == TUNING:  # which these have no say in
             scale |= {"looks": None}
             own |= {"until": None, "patience": None}
@@ -231,7 +233,7 @@ class FigureProblem:
             method,
             rounds=most,
             seed=cell.seed,
-            record_every=max(1, scale.rounds // scale.looks),
+            record_every=max(1, scale.rounds // scale.looks // (FINER if entry.whole else 1)),
             reference=self.star,
             dtype=scale.dtype,
             progress=False,
