@@ -26,7 +26,7 @@ Every experiment of Rajawat and Kumar, "A Primal-Dual Framework for Decentralize
 Optimization", run again, and every claim of its Section 5 held against what came out. Made by
 
 ```
-edgewise reproduce --all                  # small: a minute or two each
+edgewise reproduce --all                  # small: some minutes each
 edgewise reproduce --all --scale paper    # the paper's sizes
 ```
 
