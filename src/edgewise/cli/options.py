@@ -168,7 +168,7 @@ class ReproduceOptions(CommonOptions):
     ] = None
     all: Annotated[bool, option(SEARCH, "Run all of them.", "--all")] = False
     list: Annotated[bool, option(SEARCH, "List them.", "--list")] = False
-    scale: Annotated[str, option(SEARCH, "small (a minute or two each) or paper.")] = "small"
+    scale: Annotated[str, option(SEARCH, "small (some minutes each) or paper.")] = "small"
     tune_at: Annotated[
         str,
         option(SEARCH, "Scale at which steps are tuned; paper takes hours on a CPU."),

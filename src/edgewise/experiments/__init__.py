@@ -2,6 +2,7 @@
 
 from edgewise.experiments import (
     complexity,
+    growth,
     large_data,
     linear_rates,
     oracle,
@@ -32,6 +33,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         e.name: e
         for e in (
             complexity.EXPERIMENT,
+            growth.EXPERIMENT,
             sketched.EXPERIMENT,
             pdmm.EXPERIMENT,
             linear_rates.EXPERIMENT,

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgewise import __version__
-from edgewise.experiments.claims import amount
 from edgewise.experiments.complexity_runs import FEATURES, ROWS, SHORT, Case, graph_of, measured
 from edgewise.experiments.experiment import Job, Outcome, Verdict
+from edgewise.experiments.passages import amount
 from edgewise.experiments.work import kept
 from edgewise.plotting.axes import new_axes
 from edgewise.plotting.page import PageRun
@@ -40,10 +40,10 @@ LARGEST = {  # exponents in the table; SAGA's and LSVR's as corrected in docs/th
     ("ASVR-PD", "rounds"): SLOW | {"K": 1.0},
 }
 MARKS = {  # marker, size, colour
-    "SAGA-PD": ("o", 9, "C0"),
-    "LSVR-PD": ("x", 6, "C1"),
-    "SVR-PD": ("s", 6, "C2"),
-    "ASVR-PD": ("^", 6, "C3"),
+    "SAGA-PD": ("o", 9, "#d55e00"),
+    "LSVR-PD": ("x", 6, "#009e73"),
+    "SVR-PD": ("s", 6, "#0072b2"),
+    "ASVR-PD": ("^", 6, "#cc79a7"),
 }
 SNAPSHOTS = 1 / 8  # of the accuracy to which means are counted: they come there sooner
 

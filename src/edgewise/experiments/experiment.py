@@ -1,6 +1,6 @@
 """What an experiment is, and what it comes to."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -9,6 +9,7 @@ from edgewise.graph.graph import Graph
 from edgewise.plotting.page import PageRun
 
 PRINTED, TUNED, AUTOMATIC = "as printed", "tuned", "automatic"
+WORDS: dict[bool | None, str] = {True: "holds", False: "does not hold", None: "undecided"}
 
 
 @dataclass(frozen=True)
@@ -19,17 +20,18 @@ class Scale:
     name: str
     features: int  # n
     samples: dict[int, int]  # K, by the paper's
-    rounds: int  # at most, for stochastic methods with the printed parameters
+    rounds: int  # the paper's maximum number of iterations
     longest: int  # epoch of SVR-PD, the paper's maxiter
-    looks: int  # rows of a trace; divides rounds, so that all stretches are one program
+    looks: int  # in so many rounds; divides them, so that all stretches are one program
     dtype: str
     easier: float = 1.0  # factor on tau
+    seeds: int = 1  # runs of every method that draws samples
     nodes: int = 50
     edges: int = 250
 
 
-PAPER = Scale("paper", 2000, {2000: 2000, 50: 50, 8000: 8000}, 7000, 1000, 28, "float32")
-SMALL = Scale("small", 100, {2000: 400, 50: 10, 8000: 1600}, 1400, 200, 56, "float64", 5.0)
+PAPER = Scale("paper", 2000, {2000: 2000, 50: 50, 8000: 8000}, 7000, 1000, 70, "float32")
+SMALL = Scale("small", 100, {2000: 400, 50: 10, 8000: 1600}, 1400, 200, 70, "float64", 5.0, 5)
 SCALES = {s.name: s for s in (SMALL, PAPER)}
 
 
@@ -52,19 +54,18 @@ class Job:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim, and whether it holds in each setting."""
+    """A claim, and whether it holds in each setting; None where that is undecided."""
 
     claim: str
-    holds: dict[str, bool]
-    numbers: str  # what was measured
+    holds: Mapping[str, bool | None]
+    numbers: str  # what was measured, and why it is undecided
 
     def __str__(self) -> str:
-        found = set(self.holds.values())
-        if found == {True}:
-            return "holds"
-        if found == {False}:
-            return "does not hold"
-        return "holds only " + ", ".join(s for s, true in self.holds.items() if true)
+        where = {word: [s for s, h in self.holds.items() if h is k] for k, word in WORDS.items()}
+        where = {word: settings for word, settings in where.items() if settings}
+        if len(where) == 1:
+            return next(iter(where))
+        return "; ".join(f"{word} {', '.join(settings)}" for word, settings in where.items())
 
 
 @dataclass(frozen=True)

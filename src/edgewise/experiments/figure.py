@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ import numpy as np
 from edgewise import __version__
 from edgewise.centralised.reference import Reference, reference
 from edgewise.experiments import data
-from edgewise.experiments.claims import Claim, Curves
+from edgewise.experiments.claims import Claim, Setting
 from edgewise.experiments.experiment import (
     AUTOMATIC,
     PRINTED,
@@ -24,8 +25,10 @@ from edgewise.experiments.experiment import (
     Verdict,
 )
 from edgewise.experiments.lineup import LINEUP, oracle_budget
+from edgewise.experiments.passages import Curves
 from edgewise.experiments.work import kept, spread
 from edgewise.fileio import write_json
+from edgewise.gradients import ASVRG, SAGA
 from edgewise.graph.graph import Graph
 from edgewise.methods.contract import Method
 from edgewise.plotting.page import PageRun
@@ -37,11 +40,14 @@ from edgewise.study.tune import tune, with_factors
 SETTINGS = (PRINTED, TUNED, AUTOMATIC)
 TUNING = "tuning"
 TARGET = 1e-9  # of tuning, as a part of the divergence at the start
+FINER = 10  # times as many looks at whole-gradient methods, whose rounds are few and costly
+FLOOR = 1e-13  # of the same: nothing is learnt of whole-gradient methods below, nor above 1/FLOOR
 
 
 class FigureRun(NamedTuple):
     setting: str
     method: str
+    seed: int = 1
 
 
 @dataclass(frozen=True)
@@ -57,10 +63,11 @@ class Figure:
     ridge: float = 0.0014  # tau
     methods: tuple[str, ...] = tuple(LINEUP)
     until: float = 0.0  # stop at this divergence
-    patience: int = 1  # budgets, while until is not reached
+    patience: int = 1  # budgets of methods that draw samples, while until is not reached
+    literal: bool = True  # as printed with the ridge in the samples, as the paper's algorithms
 
     def run(self, job: Job) -> Outcome:
-        cells = [FigureRun(setting, method) for setting in SETTINGS for method in self.methods]
+        cells = [cell for s in SETTINGS for m in self.methods for cell in self.cells(job, s, m)]
         traces = self.traces(job, cells)
         runs = [
             PageRun(cell.method, trace, cell.setting, trace.meta["steps"])
@@ -73,26 +80,35 @@ class Figure:
             "samples a node": scale.samples[self.samples],
             "features": scale.features,
             "ridge": self.ridge * scale.easier,
-            "seed": job.seed,
+            "seeds": ", ".join(map(str, self.seeds(job))),
             "tuned at scale": job.tune_at,
             "precision": scale.dtype,
         }
         return Outcome(runs, verdicts, data.graph_of(scale, self.ring), about)
 
+    def seeds(self, job: Job) -> range:
+        return range(job.seed, job.seed + job.scale.seeds)
+
+    def cells(self, job: Job, setting: str, method: str) -> list[FigureRun]:
+        """One run where nothing is drawn."""
+        seeds = self.seeds(job)[:1] if LINEUP[method].whole else self.seeds(job)
+        return [FigureRun(setting, method, seed) for seed in seeds]
+
     def judged(self, claim: Claim, traces: Mapping[FigureRun, Trace], job: Job) -> Verdict:
         from edgewise.experiments import named
 
-        holds, evidence = {}, []
+        holds: dict[str, bool | None] = {}
+        evidence = []
         for setting in SETTINGS:
-            here = {c.method: t for c, t in traces.items() if c.setting == setting}
 
-            def beside(name: str, methods: Sequence[str], setting: str = setting) -> Curves:
-                other = replace(job, folder=job.folder.parent / name)
-                cells = named(name).traces(other, [FigureRun(setting, m) for m in methods])
-                return Curves({c.method: t for c, t in cells.items()})
+            def beside(name: str, methods: Sequence[str], setting: str = setting) -> list[Curves]:
+                figure, other = named(name), replace(job, folder=job.folder.parent / name)
+                cells = [cell for m in methods for cell in figure.cells(other, setting, m)]
+                return by_seed(figure.traces(other, cells), setting)
 
-            holds[setting], numbers = claim.judge(Curves(here), beside)
-            evidence.append(f"{setting}: {numbers}")
+            said = claim.judge(Setting(by_seed(traces, setting), beside))
+            holds[setting] = said.holds
+            evidence.append(f"{setting}: {said.numbers}")
         return Verdict(claim.says, holds, "; ".join(evidence))
 
     # --- runs -------------------------------------------------------------------------------------
@@ -103,17 +119,20 @@ class Figure:
             return FigureProblem(self, job, self.factors(job, tuned) if tuned else {}).run
 
         def path(cell: FigureRun) -> Path:
-            name = f"{cell.setting}-{cell.method}".replace(" ", "-").replace(",", "").lower()
+            name = "-".join(map(str, cell)).replace(" ", "-").replace(",", "").lower()
             return job.folder / "traces" / f"{name}.npz"
 
         return kept(cells, path, lambda cell: self.key(job, cell), bench, job, self.name)
 
     def key(self, job: Job, cell: FigureRun) -> str:
         """What the cell's numbers depend on."""
-        scale, how = asdict(job.scale) | {"samples": None}, {"data": job.data, "seed": job.seed}
+        scale = asdict(job.scale) | {"samples": None, "seeds": None}
+        how: dict[str, Any] = {"data": job.data}
         own = {k: getattr(self, k) for k in ("samples", "ring", "ridge", "until", "patience")}
+        own |= {"literal": self.literal and cell.setting == PRINTED}
+        own |= {"finer": FINER} if LINEUP[cell.method].whole else {}
         if cell.setting == TUNING:  # which these have no say in
-            scale, how = scale | {"looks": None}, how | {"seed": None}
+            scale |= {"looks": None}
             own |= {"until": None, "patience": None}
         if cell.setting == TUNED:
             how |= {"tune_at": job.tune_at}
@@ -135,6 +154,14 @@ class Figure:
         return {m: known[key] for m, key in keys.items()}
 
 
+def by_seed(traces: Mapping[FigureRun, Trace], setting: str) -> list[Curves]:
+    """A setting's runs for each seed; those of methods that draw nothing for every one."""
+    here = {cell: trace for cell, trace in traces.items() if cell.setting == setting}
+    always = {c.method: t for c, t in here.items() if LINEUP[c.method].whole}
+    seeds = sorted({c.seed for c in here if not LINEUP[c.method].whole} or {1})
+    return [Curves(always | {c.method: t for c, t in here.items() if c.seed == s}) for s in seeds]
+
+
 class FigureProblem:
     """A figure's problem at one scale, made once for all methods."""
 
@@ -144,10 +171,24 @@ class FigureProblem:
         self.K = self.scale.samples[figure.samples]
         self.graph: Graph = data.graph_of(self.scale, figure.ring)
         self.budget = oracle_budget(self.scale, self.K)
-        self.problem: Problem = data.problem_of(
-            self.scale, self.K, figure.ridge * self.scale.easier, job.data
-        )
+        self.ridge = figure.ridge * self.scale.easier
+        self.problem: Problem = data.problem_of(self.scale, self.K, self.ridge, job.data)
         self.star: Reference = reference(self.problem)
+        self.one_at_a_time = threading.Lock()
+
+    def problem_for(self, cell: FigureRun, method: Method) -> Problem:
+        """As printed the ridge is in the samples, where that makes a difference."""
+        gradient = getattr(method, "gradient", None)
+        differs = self.ridge > 0 and isinstance(gradient, SAGA | ASVRG)
+        return (
+            self.literal
+            if cell.setting == PRINTED and self.figure.literal and differs
+            else (self.problem)
+        )
+
+    @cached_property
+    def literal(self) -> Problem:
+        return data.problem_of(self.scale, self.K, self.ridge, self.job.data, literal=True)
 
     def tune(self, name: str, stop: threading.Event) -> dict[str, float]:
         method = LINEUP[name].make(self.scale)
@@ -166,27 +207,33 @@ class FigureProblem:
     def run(self, cell: FigureRun, stop: threading.Event) -> Trace:
         entry, scale = LINEUP[cell.method], self.scale
         method = entry.make(scale)
-        budget = self.budget * self.figure.patience
-        rounds = int(np.ceil(budget / entry.calls(self.K, scale)))
-        most = 4 * rounds  # where calls are rarer than they are on the whole
+        patience = 1 if entry.whole else self.figure.patience
+        rounds, budget = scale.rounds * patience, self.budget * patience
+        # where calls are rarer than they are on the whole
+        most = max(rounds, 4 * int(np.ceil(budget / entry.calls(self.K, scale))))
         if cell.setting == TUNED:
             method = with_factors(method, self.problem, self.graph, self.factors[cell.method])
         if cell.setting == PRINTED:
             method = entry.with_printed(scale)
-            if not entry.whole:
-                rounds = most = scale.rounds * self.figure.patience
+            most, budget = rounds, 0.0
+        start: list[float] = []
 
         def enough(row: Mapping[str, float]) -> bool:
-            return stop.is_set() or row["bregman"] <= self.figure.until
+            start.append(row["bregman"])
+            spent = row["rounds"] >= rounds and row["oracle_calls"] >= budget
+            at_floor = entry.whole and not FLOOR < row["bregman"] / start[0] < 1 / FLOOR
+            reached = row["bregman"] <= self.figure.until
+            return stop.is_set() or spent or at_floor or reached
 
+        with self.one_at_a_time:
+            problem = self.problem_for(cell, method)
         result = solve(
-            self.problem,
+            problem,
             self.graph,
             method,
             rounds=most,
-            seed=self.job.seed,
-            record_every=max(1, rounds // scale.looks),
-            oracle_budget=budget,
+            seed=cell.seed,
+            record_every=max(1, scale.rounds // scale.looks // (FINER if entry.whole else 1)),
             reference=self.star,
             dtype=scale.dtype,
             progress=False,

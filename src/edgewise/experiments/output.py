@@ -3,16 +3,16 @@
 import csv
 import os
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
 
 from edgewise import __version__
 from edgewise.experiments.experiment import Experiment, Job, Outcome, Verdict
+from edgewise.experiments.looks import LOWEST, draw_method, look
 from edgewise.fileio import write_json
 from edgewise.plotting.axes import LABELS
 from edgewise.plotting.page import PageRun, write_page
@@ -28,7 +28,6 @@ COLUMNS = (
     "residual",
 )
 X_AXES = ("oracle_calls", "rounds")
-LOWEST = 1e-16  # that a picture shows
 
 
 def write(experiment: Experiment, job: Job, outcome: Outcome, seconds: float) -> dict[str, Path]:
@@ -38,7 +37,8 @@ def write(experiment: Experiment, job: Job, outcome: Outcome, seconds: float) ->
     write_csv(at["csv"], outcome.runs)
     for kind in ("png", "pdf"):
         (outcome.draw or (lambda path: draw(outcome.runs, experiment.title, path)))(at[kind])
-    write_page(at["html"], outcome.runs, experiment.title, about=about, graph=outcome.graph)
+    firsts = [several[0] for several in grouped(outcome.runs).values()]
+    write_page(at["html"], firsts, experiment.title, about=about, graph=outcome.graph)
     at["json"] = job.folder / f"{experiment.name}.json"
     verdicts = [verdict_as_json(verdict) for verdict in outcome.verdicts]
     write_json(at["json"], {"about": about, "verdicts": verdicts})
@@ -75,14 +75,24 @@ def facts(experiment: Experiment, job: Job, outcome: Outcome, seconds: float) ->
 def write_csv(path: Path, runs: Sequence[PageRun]) -> None:
     with path.open("w", newline="") as file:
         table = csv.writer(file)
-        table.writerow(["setting", "method", *COLUMNS])
-        for run in runs:
-            for row in zip(*(run.trace[c] for c in COLUMNS), strict=True):
-                table.writerow([run.setting, run.method, *(f"{v:.5g}" for v in row)])
+        table.writerow(["setting", "method", "run", *COLUMNS])
+        for (setting, method), several in grouped(runs).items():
+            for k, run in enumerate(several, 1):
+                for row in zip(*(run.trace[c] for c in COLUMNS), strict=True):
+                    table.writerow([setting, method, k, *(f"{v:.5g}" for v in row)])
+
+
+def grouped(runs: Sequence[PageRun]) -> dict[tuple[str, str], list[PageRun]]:
+    """Those of one setting and method, with one seed each."""
+    groups: dict[tuple[str, str], list[PageRun]] = {}
+    for run in runs:
+        groups.setdefault((run.setting, run.method), []).append(run)
+    return groups
 
 
 def draw(runs: Sequence[PageRun], title: str, path: Path) -> None:
-    """A row of panels per setting: the divergence against calls, and against rounds."""
+    """A row of panels per setting: the divergence against calls, and against rounds. The axes are
+    logarithmic, so that a method of few costly rounds and one of many cheap ones can be seen."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -91,27 +101,30 @@ def draw(runs: Sequence[PageRun], title: str, path: Path) -> None:
 
     settings = list(dict.fromkeys(run.setting for run in runs))
     methods = list(dict.fromkeys(run.method for run in runs))
-    looks = dict(zip(methods, styles(len(methods)), strict=True))
-    size = (11, 1 + 3 * len(settings))
+    size = (11, 1.2 + 3.2 * len(settings))
     figure, grid = plt.subplots(
-        len(settings), 2, figsize=size, sharey="row", squeeze=False, layout="constrained"
+        len(settings),
+        2,
+        figsize=size,
+        sharey="row",
+        sharex="col",
+        squeeze=False,
+        layout="constrained",
     )
     for panels, setting in zip(grid, settings, strict=True):
         for ax, x in zip(panels, X_AXES, strict=True):
-            for run in runs:
-                if run.setting == setting:
-                    y = np.maximum(run.trace["bregman"], LOWEST)
-                    ax.plot(run.trace[x], np.where(y < 1e6, y, np.nan), **looks[run.method])
-            ax.set(yscale="log", xlabel=LABELS[x], xlim=(0, None))
+            for method in methods:
+                here = [r.trace for r in runs if (r.setting, r.method) == (setting, method)]
+                draw_method(ax, method, here, x)
+            ax.set(xscale="log", yscale="log", xlabel=LABELS[x])
+            ax.tick_params(labelbottom=True)
             ax.grid(alpha=0.3)
-        panels[0].set(ylabel=f"{LABELS['bregman']}\n({setting})")
-    handles = [Line2D([], [], label=m, **looks[m]) for m in methods]
+        first = float(runs[0].trace["bregman"][0])
+        lowest = panels[0].get_ylim()[0]
+        panels[0].set(ylabel=LABELS["bregman"], ylim=(max(lowest, LOWEST * first), 5 * first))
+        panels[0].set_title(setting, loc="left", fontweight="bold")
+    handles = [Line2D([], [], label=m, **look(m)) for m in methods]
     figure.legend(handles=handles, loc="outside lower center", ncols=min(6, len(methods)))
     figure.suptitle(title)
     figure.savefig(path, dpi=110)
     plt.close(figure)
-
-
-def styles(count: int) -> Iterator[dict[str, Any]]:
-    for k in range(count):
-        yield {"color": f"C{k % 10}", "linestyle": ("-", "--", ":")[k // 10 % 3], "linewidth": 1.3}

@@ -9,29 +9,33 @@ from pathlib import Path
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from edgewise import __version__
 from edgewise.centralised.reference import reference
 from edgewise.engines.simulator import Simulator
 from edgewise.experiments import data
-from edgewise.experiments.claims import Curves, amount
 from edgewise.experiments.experiment import AUTOMATIC, PRINTED, Job, Outcome, Scale, Verdict
+from edgewise.experiments.looks import LOWEST, draw_method, look, places
+from edgewise.experiments.passages import CALLS, ROUNDS, Curves, amount
 from edgewise.experiments.work import kept
 from edgewise.gradients import Full
 from edgewise.graph.graph import Graph
 from edgewise.methods.contract import Method
 from edgewise.methods.pdmm import PDMM
 from edgewise.methods.primal_dual import PrimalDual
+from edgewise.plotting.axes import close, new_axes
 from edgewise.plotting.page import PageRun
 from edgewise.problem.problem import Problem
+from edgewise.running.measures import bregman, target_of
 from edgewise.running.solve import solve
 from edgewise.running.trace import Trace
 from edgewise.running.trajectory import Trajectory
 
 RIDGE = 0.0014
 ETA, RHO = 0.7, 0.9  # SVR-PD's in Table 3: none are printed for exact gradients
-ROUNDS = 200  # that iterates are compared for
+COMPARED = 200  # rounds that iterates are compared for
 FEATURES, SAMPLES = 100, 400  # at most: every round takes all gradients
 LEVEL = 1e-6  # of the divergence at the start, to which costs are compared
 ALIKE = 1e-10  # of the largest entry, in float64
@@ -130,7 +134,8 @@ class QuadraticPDMM:
         }
         about |= {f"{c.method}, {c.setting}": costs(trace) for c, trace in traces.items()}
         runs = [PageRun(c.method, trace, c.setting) for c, trace in traces.items()]
-        return Outcome(runs, [same(problem, graph)], graph, about)
+        found = both(problem, graph)
+        return Outcome(runs, [same(found)], graph, about, lambda path: draw(traces, found, path))
 
     def traces(self, job: Job, problem: Problem, graph: Graph) -> dict[Cell, Trace]:
         """To a tenth of LEVEL, for information."""
@@ -172,25 +177,68 @@ class QuadraticPDMM:
         return kept(METHODS, path, key, bench, job, self.name)
 
 
-def same(problem: Problem, graph: Graph) -> Verdict:
-    theirs = quadratic_pdmm(problem, graph, ETA, RHO, ROUNDS)
-    size = float(np.abs(theirs).max())
+class Both(NamedTuple):
+    """Iterates side by side."""
+
+    largest: float  # entry
+    divergences: np.ndarray  # (COMPARED,) of the appendix's updates
+    apart: dict[str, np.ndarray]  # (COMPARED,) by form: the largest difference so far
+
+
+def both(problem: Problem, graph: Graph) -> Both:
+    theirs = quadratic_pdmm(problem, graph, ETA, RHO, COMPARED)
     apart = {
-        form: float(np.abs(primal_dual(problem, graph, ETA, RHO, ROUNDS, form) - theirs).max())
+        form: np.abs(primal_dual(problem, graph, ETA, RHO, COMPARED, form) - theirs).max((1, 2))
         for form in ("node", "edge")
     }
-    said = ", ".join(f"{form} form {a:.1e}" for form, a in apart.items())
+    with jax.enable_x64(True):
+        block, target = problem.block(None, np.float64), target_of(reference(problem))
+        divergence = jax.jit(bregman)
+        along = np.array([divergence(block, jnp.asarray(X), target) for X in theirs])
+    return Both(float(np.abs(theirs).max()), along, apart)
+
+
+def same(found: Both) -> Verdict:
+    most = {form: float(a.max()) for form, a in found.apart.items()}
+    said = ", ".join(f"{form} form {a:.1e}" for form, a in most.items())
     return Verdict(
         "PD with exact gradients has the iterates of PDMM with quadratic approximations",
-        {PRINTED: max(apart.values()) <= ALIKE * size},
-        f"largest difference in {ROUNDS} rounds, entries up to {size:.2g}: {said}",
+        {PRINTED: max(most.values()) <= ALIKE * found.largest},
+        f"largest difference in {COMPARED} rounds, entries up to {found.largest:.2g}: {said}",
     )
+
+
+def draw(traces: Mapping[Cell, Trace], found: Both, path: Path) -> None:
+    """Left all of them, and quadratic PDMM on PD's line; right how far apart these two are."""
+    left, right = new_axes(path, ncols=2, figsize=(12, 4.5))
+    for cell, trace in traces.items():
+        draw_method(left, cell.method, [trace], ROUNDS)
+        line = left.lines[-1]
+        line.set_label(f"{cell.method}, {cell.setting}")
+        if cell == Cell(AUTOMATIC, "PD"):
+            line.set(color="#56b4e9", marker="D")
+    rounds, style = np.arange(1, COMPARED + 1), look("quadratic PDMM") | {"linestyle": ""}
+    every = places(rounds, 0) + places(rounds, 1)
+    left.plot(rounds[every], found.divergences[every], **style, label="quadratic PDMM, as printed")
+    first = found.divergences[0]
+    left.set(xscale="log", yscale="log", xlabel="communication rounds", ylabel="Bregman divergence")
+    left.set(ylim=(max(left.get_ylim()[0], LOWEST * first), 10 * first))
+    left.legend()
+    for form, dash in (("node", "-"), ("edge", "--")):
+        right.plot(rounds, found.apart[form], dash, label=f"{form} form")
+    right.axhline(np.finfo(float).eps * found.largest, color="0.6", linestyle=":")
+    right.set(yscale="log", xlabel="communication rounds")
+    right.set(ylabel="largest difference, PD and quadratic PDMM")
+    right.legend(title=f"entries are up to {found.largest:.2g}")
+    for ax in (left, right):
+        ax.grid(alpha=0.3)
+    left.figure.savefig(path, dpi=110)
+    close(left)
 
 
 def costs(trace: Trace) -> str:
     curves = Curves({"": trace})
-    level = LEVEL * curves.first("")
-    rounds, calls = (amount(curves.cost("", level, u)) for u in ("rounds", "oracle_calls"))
+    rounds, calls = (amount(curves.span("", LEVEL, unit).high) for unit in (ROUNDS, CALLS))
     return f"{rounds} rounds, {calls} oracle calls a node to {LEVEL:g} of the start"
 
 

@@ -13,16 +13,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from matplotlib.lines import Line2D
 
 from edgewise import __version__
 from edgewise.centralised.reference import Reference, reference
 from edgewise.experiments import data
-from edgewise.experiments.claims import Curves, amount
 from edgewise.experiments.experiment import AUTOMATIC, Job, Outcome, Scale, Verdict
+from edgewise.experiments.looks import LOWEST, draw_method, look
+from edgewise.experiments.passages import Curves, amount
 from edgewise.experiments.work import kept
 from edgewise.gradients import SEGA, ExactCoordinates, FiniteDifference
 from edgewise.graph.graph import Graph
 from edgewise.methods.primal_dual import PrimalDual
+from edgewise.plotting.axes import close, new_axes
 from edgewise.plotting.page import PageRun
 from edgewise.problem.problem import Problem
 from edgewise.running.solve import solve
@@ -144,7 +147,7 @@ class Sketched:
             "an oracle call": "one coordinate, or two function values",
             "seed": job.seed,
         }
-        return Outcome(runs, verdicts, graph, about)
+        return Outcome(runs, verdicts, graph, about, lambda path: draw(curves, bench, path))
 
     def traces(self, job: Job, scale: Scale, bench: SketchedProblem) -> dict[SketchedRun, Trace]:
         def key(cell: SketchedRun) -> str:
@@ -159,12 +162,46 @@ class Sketched:
         return kept(cells, path, key, lambda missing: bench.run, job, self.name)
 
 
+def draw(curves: Mapping[str, Curves], bench: SketchedProblem, path: Path) -> None:
+    """A column per setting: the divergence; and below, the mean of it so far beside its bound."""
+    axes = new_axes(path, nrows=2, ncols=len(curves), figsize=(11, 7.5), sharex="col")
+    for (top, below), (setting, c) in zip(axes.T, curves.items(), strict=True):
+        for oracle in ORACLES:
+            draw_method(top, oracle, [c.traces[oracle]], "oracle_calls")
+        t, mean = running_mean(c)
+        style = look(COORDINATES) | {"marker": "", "label": "mean of the run so far"}
+        below.plot(t, mean, **style)
+        below.plot(t, mean[-1] * t[-1] / t, color="0.6", linestyle=":", label="1/T")
+        if setting == THEORY:
+            below.plot(t, bench.bound() / t, color="black", linestyle="--", label="bound")
+        first = c.first(COORDINATES)
+        top.axhline(bench.floor(), color="0.6", linestyle=":")
+        top.text(t[0], bench.floor(), " foretold", va="bottom", color="0.4", fontsize=8)
+        top.set(title=setting, yscale="log", xscale="log", ylim=(LOWEST * first, 10 * first))
+        top.set(ylabel="Bregman divergence")
+        below.set(yscale="log", xlabel="coordinates per node, which are rounds")
+        below.set(ylabel="mean divergence of the run so far")
+        below.legend(loc="lower left")
+        for ax in (top, below):
+            ax.grid(alpha=0.3)
+    handles = [Line2D([], [], label=o, **look(o)) for o in ORACLES]
+    axes[0, 0].legend(handles=handles, loc="lower left")
+    axes[0, 0].figure.savefig(path, dpi=110)
+    close(axes[0, 0])
+
+
+def running_mean(c: Curves) -> tuple[np.ndarray, np.ndarray]:
+    t, each = c.traces[COORDINATES]["rounds"], c.traces[COORDINATES]["bregman"]
+    sums = np.cumsum(np.diff(t) * (each[1:] + each[:-1]) / 2)
+    return t[1:], sums / t[1:]
+
+
 # --- what is claimed ------------------------------------------------------------------------------
 
 
 def converges(curves: Mapping[str, Curves]) -> Verdict:
     ends = {s: c.lowest(COORDINATES) / c.first(COORDINATES) for s, c in curves.items()}
-    costs = {s: c.cost(COORDINATES, NEAR * c.first(COORDINATES)) for s, c in curves.items()}
+    costs = {s: c.span(COORDINATES, NEAR).high for s, c in curves.items()}
     evidence = [f"{s}: {ends[s]:.0e}, {amount(costs[s])} coordinates to {NEAR:g}" for s in curves]
     return Verdict(
         "SkPD with exact coordinates comes to the optimum",
@@ -177,15 +214,13 @@ def falls_like_one_over_t(curves: Mapping[str, Curves], bench: SketchedProblem) 
     """The mean of the run so far; from a hundredth of it on, for the exponent."""
     holds, evidence = {}, []
     for setting, c in curves.items():
-        t, each = c.traces[COORDINATES]["rounds"], c.traces[COORDINATES]["bregman"]
-        sums = np.cumsum(np.diff(t) * (each[1:] + each[:-1]) / 2)
-        t, mean = t[1:], sums / t[1:]
+        t, mean = running_mean(c)
         late = t >= t[-1] / 100
         exponent = float(np.polyfit(np.log(t[late]), np.log(mean[late]), 1)[0])
         holds[setting] = exponent <= NOISE - 1
         evidence.append(f"{setting}: exponent {exponent:.2f}")
         if setting == THEORY:
-            ratio = float((bench.bound() / sums).min())
+            ratio = float((bench.bound() / (mean * t)).min())
             holds[setting] &= ratio >= 1
             evidence[-1] += f", bound at least {ratio:.2g} times the mean"
     return Verdict(
@@ -198,8 +233,7 @@ def falls_like_one_over_t(curves: Mapping[str, Curves], bench: SketchedProblem) 
 def values_do(curves: Mapping[str, Curves]) -> Verdict:
     holds, evidence = {}, []
     for setting, c in curves.items():
-        level = NEAR * c.first(COORDINATES)
-        exact, own = c.cost(COORDINATES, level), c.cost(VALUES, level)
+        exact, own = c.span(COORDINATES, NEAR).high, c.span(VALUES, NEAR).high
         holds[setting] = own <= 1.05 * exact
         evidence.append(
             f"{setting}: {amount(own)} coordinates from values, {amount(exact)} exact ones"
