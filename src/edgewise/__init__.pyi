@@ -19,7 +19,9 @@ from .gradients import (
     PlainSVRG,
 )
 from .graph.graph import Graph
+from .methods.acc_vr_extra import AccVRExtra
 from .methods.admm import DADMM
+from .methods.apapc import APAPC
 from .methods.catalogue import list_methods
 from .methods.d2 import D2
 from .methods.dcs import DCS
@@ -68,6 +70,7 @@ from .study.tune import Tuning, tune
 __version__: str
 
 __all__ = [
+    "APAPC",
     "ASVRG",
     "D2",
     "DADMM",
@@ -85,6 +88,7 @@ __all__ = [
     "SEGA",
     "SGD",
     "SVRG",
+    "AccVRExtra",
     "Box",
     "Budget",
     "Comparison",

@@ -28,8 +28,9 @@ def some_problem():
 
 PROBLEM = some_problem()
 LOCAL = [name for name in CATALOGUE if set(make(name).hears) & {"rho", "each"}]
+EIGENVALUES = ("dcs", "sdcs", "pmgt", "apapc", "opapc", "acc-")  # or sums, of the whole network
 WITH_A_STEP = [  # one number for all, where their rule takes the least or the largest of all nodes
-    name for name in CATALOGUE if name not in LOCAL and not name.startswith(("dcs", "sdcs", "pmgt"))
+    name for name in CATALOGUE if name not in LOCAL and not name.startswith(EIGENVALUES)
 ]
 
 

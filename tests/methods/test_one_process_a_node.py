@@ -43,6 +43,8 @@ BASELINES = {
     "tracking": lambda: ew.GradientTracking(ew.PlainSVRG(length=4)),
     "network-svrg": lambda: ew.NetworkDane(inner=3, batch=2),
     "pmgt": lambda: ew.PMGT(ew.SAGA(), depth=2),
+    "opapc": lambda: ew.APAPC(depth=3),
+    "acc-vr-extra": lambda: ew.AccVRExtra(batch=2),
     "edge": lambda: make("edge"),
     "sdcs": lambda: make("sdcs"),
     "pdmm": lambda: make("pdmm"),

@@ -16,7 +16,9 @@ from edgewise.gradients import (
     Full,
     PlainSVRG,
 )
+from edgewise.methods.acc_vr_extra import AccVRExtra
 from edgewise.methods.admm import DADMM
+from edgewise.methods.apapc import APAPC
 from edgewise.methods.contract import Method, require_method
 from edgewise.methods.d2 import D2
 from edgewise.methods.dcs import DCS
@@ -169,6 +171,18 @@ CATALOGUE: dict[str, tuple[Callable[[], Method], str]] = {
     "pmgt-lsvrg": (
         lambda: PMGT(LSVRG()),
         "baseline: the same with loopless SVRG, no table",
+    ),
+    "apapc": (
+        lambda: APAPC(),
+        "baseline: accelerated, exact gradients with momentum, a round a step; no penalty",
+    ),
+    "opapc": (
+        lambda: APAPC(depth=None),
+        "baseline: the same with several rounds a step by Chebyshev: the fewest gradients",
+    ),
+    "acc-vr-extra": (
+        lambda: AccVRExtra(),
+        "baseline: accelerated vr-extra, for bad condition numbers; no penalty",
     ),
 }
 
