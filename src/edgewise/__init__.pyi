@@ -19,6 +19,7 @@ from .gradients import (
     PlainSVRG,
 )
 from .graph.graph import Graph
+from .graph.varying import TimeVarying
 from .methods.acc_vr_extra import AccVRExtra
 from .methods.admm import DADMM
 from .methods.apapc import APAPC
@@ -137,6 +138,7 @@ __all__ = [
     "Standardization",
     "Stream",
     "TensorBoard",
+    "TimeVarying",
     "Trace",
     "Tuning",
     "compare",

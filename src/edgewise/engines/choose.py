@@ -33,7 +33,8 @@ def make_engine(
     given = problem, graph, method, seed, dtype
     if engine is not None:
         if faults is not None or devices is not None:
-            what = "faults" if faults is not None else "devices"
+            varying = faults is not None and faults.links is not None
+            what = "a time-varying graph" if varying else "devices" if faults is None else "faults"
             raise MethodError(f"an MPI engine with {what}: leave one of them out")
         communicator = RankCommunicator(engine, problem, graph)
         rank = RankExecutor(*given, communicator)

@@ -28,11 +28,10 @@ def check_run(rounds: Any, record_every: Any, seed: Any, tol: Any, oracle_budget
             raise MethodError(f"{name}={value!r}: give a positive number, or None")
 
 
-def graph_for(problem: Any, graph: Graph | str) -> Graph:
+def graph_for(problem: Any, graph: Any) -> Any:
     """A graph as it is, or from a text as the command line takes it: "ring"."""
     nodes = problem.nodes if isinstance(problem, Problem) else 1
-    made: Graph = graph_of(graph, nodes)
-    return made
+    return graph_of(graph, nodes)
 
 
 def check(problem: Any, graph: Any, method: Any, reference: Any) -> None:
