@@ -18,6 +18,7 @@ from .gradients import (
     Full,
     PlainSVRG,
 )
+from .graph.directed import DirectedGraph
 from .graph.graph import Graph
 from .graph.varying import TimeVarying
 from .methods.acc_vr_extra import AccVRExtra
@@ -35,6 +36,7 @@ from .methods.nids import NIDS
 from .methods.pdmm import PDMM
 from .methods.pmgt import PMGT
 from .methods.primal_dual import PrimalDual
+from .methods.push import PushTracking
 from .methods.tracking import GradientTracking
 from .peers.node.peer import Peer
 from .problem.budget import Budget
@@ -97,6 +99,7 @@ __all__ = [
     "CoupledResult",
     "Coupling",
     "CustomLoss",
+    "DirectedGraph",
     "ElasticNet",
     "ExactCoordinates",
     "Faults",
@@ -126,6 +129,7 @@ __all__ = [
     "PlainSVRG",
     "PrimalDual",
     "Problem",
+    "PushTracking",
     "Quadratic",
     "Reference",
     "Result",

@@ -44,6 +44,7 @@ BASELINES = {
     "network-svrg": lambda: ew.NetworkDane(inner=3, batch=2),
     "pmgt": lambda: ew.PMGT(ew.SAGA(), depth=2),
     "opapc": lambda: ew.APAPC(depth=3),
+    "push-saga": lambda: make("push-saga"),
     "acc-vr-extra": lambda: ew.AccVRExtra(batch=2),
     "edge": lambda: make("edge"),
     "sdcs": lambda: make("sdcs"),

@@ -31,6 +31,8 @@ def make_engine(
     engine: MPI | None = None,
 ) -> Iterator[Engine]:
     given = problem, graph, method, seed, dtype
+    if graph.one_way and (engine is not None or devices is not None):
+        raise MethodError("a directed graph runs in one process, on one device: leave engine out")
     if engine is not None:
         if faults is not None or devices is not None:
             varying = faults is not None and faults.links is not None

@@ -116,6 +116,11 @@ class Faults:
         """Refuse what the graph does not have, or, where it must stay whole, what would take it
         apart."""
         V = graph.nodes
+        if graph.one_way:
+            raise GraphError(
+                "faults on a directed graph: nothing stays exact there, for push methods add up "
+                "what they hear; leave faults out, or give a Graph, whose links go both ways"
+            )
         if self.awake.shape not in ((), (V,)):
             raise GraphError(f"awake has shape {self.awake.shape}: give one number, or {V}")
         for name in ("wipe", "leave", "join"):

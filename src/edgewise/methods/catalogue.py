@@ -31,6 +31,7 @@ from edgewise.methods.nids import NIDS
 from edgewise.methods.pdmm import PDMM
 from edgewise.methods.pmgt import PMGT
 from edgewise.methods.primal_dual import PrimalDual
+from edgewise.methods.push import PushTracking
 from edgewise.methods.tracking import GradientTracking
 
 AUTO = "auto"  # `methods/auto.py` chooses; no method by itself
@@ -183,6 +184,14 @@ CATALOGUE: dict[str, tuple[Callable[[], Method], str]] = {
     "acc-vr-extra": (
         lambda: AccVRExtra(),
         "baseline: accelerated vr-extra, for bad condition numbers; no penalty",
+    ),
+    "push-saga": (
+        lambda: PushTracking(SAGA()),
+        "directed graphs, where links go one way: tracking by push-sum; no penalty",
+    ),
+    "push-diging": (
+        lambda: PushTracking(Full(), first="step"),
+        "the same with exact gradients",
     ),
 }
 

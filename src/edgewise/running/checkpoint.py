@@ -190,7 +190,7 @@ def fingerprint(run: Resumable) -> dict[str, str]:
     layout = "" if executor.nodes is not None else jax.tree.map(jnp.shape, run.carry)
     varying = None if run.faults is None else run.faults.links
     parts: dict[str, tuple[Any, ...]] = {
-        "graph": (run.graph.edges,),
+        "graph": (run.graph.edges, *([run.graph.open] if run.graph.one_way else [])),
         "samples a node": (run.problem.counts,),
         "loss": (loss, run.problem.loss.outputs, *numbers),
         "penalty": (rounded[:, 1:3],),

@@ -9,6 +9,7 @@ import numpy as np
 from edgewise.centralised.coupled_reference import CoupledReference
 from edgewise.centralised.reference import Reference
 from edgewise.errors import GraphError, MethodError, ProblemError, whole_number
+from edgewise.graph.directed import DirectedGraph
 from edgewise.graph.from_text import graph_of
 from edgewise.graph.graph import Graph
 from edgewise.methods.auto import choose
@@ -53,10 +54,23 @@ def check(problem: Any, graph: Any, method: Any, reference: Any) -> None:
             "the same columns, or say what holds between neighbours, "
             "between={(i, j): edgewise.Coupling(A, B), ...}"
         )
-    graph.require_connected()
+    if isinstance(graph, DirectedGraph):
+        graph.require_strongly_connected()
+    else:
+        graph.require_connected()
     chosen = choose(method, problem, graph).method
+    name = type(chosen).__name__
+    if graph.one_way and not chosen.directed:
+        raise MethodError(
+            f"{name} needs links that go both ways: on a directed graph use push-saga or "
+            "push-diging"
+        )
+    if graph.one_way and problem.penalised:
+        raise MethodError(
+            "no method here takes a penalty on a directed graph: leave it out, or give a Graph, "
+            "whose links go both ways, and use saga-pd"
+        )
     if problem.penalised and not chosen.takes_penalty:
-        name = type(chosen).__name__
         raise MethodError(
             f"{name} cannot handle a penalty: use saga-pd or pg-extra, or leave it out"
         )
