@@ -47,6 +47,7 @@ SLOW = (
 # Under other names: s-diging is gt-saga. In other units: sk-pd, sk-pd-fd. By its own steps:
 # asvr-pd-paper. Without a step: newton-pd, which auto takes and which runs as it is.
 LEFT_OUT = ("s-diging", "sk-pd", "sk-pd-fd", "asvr-pd-paper", "newton-pd")
+LEFT_OUT += ("push-saga", "push-diging")  # for links that go one way
 ROOT = Path(__file__).parents[1]
 
 

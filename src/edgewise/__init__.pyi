@@ -18,8 +18,12 @@ from .gradients import (
     Full,
     PlainSVRG,
 )
+from .graph.directed import DirectedGraph
 from .graph.graph import Graph
+from .graph.varying import TimeVarying
+from .methods.acc_vr_extra import AccVRExtra
 from .methods.admm import DADMM
+from .methods.apapc import APAPC
 from .methods.catalogue import list_methods
 from .methods.d2 import D2
 from .methods.dcs import DCS
@@ -32,6 +36,7 @@ from .methods.nids import NIDS
 from .methods.pdmm import PDMM
 from .methods.pmgt import PMGT
 from .methods.primal_dual import PrimalDual
+from .methods.push import PushTracking
 from .methods.tracking import GradientTracking
 from .peers.node.peer import Peer
 from .problem.budget import Budget
@@ -68,6 +73,7 @@ from .study.tune import Tuning, tune
 __version__: str
 
 __all__ = [
+    "APAPC",
     "ASVRG",
     "D2",
     "DADMM",
@@ -85,6 +91,7 @@ __all__ = [
     "SEGA",
     "SGD",
     "SVRG",
+    "AccVRExtra",
     "Box",
     "Budget",
     "Comparison",
@@ -92,6 +99,7 @@ __all__ = [
     "CoupledResult",
     "Coupling",
     "CustomLoss",
+    "DirectedGraph",
     "ElasticNet",
     "ExactCoordinates",
     "Faults",
@@ -121,6 +129,7 @@ __all__ = [
     "PlainSVRG",
     "PrimalDual",
     "Problem",
+    "PushTracking",
     "Quadratic",
     "Reference",
     "Result",
@@ -133,6 +142,7 @@ __all__ = [
     "Standardization",
     "Stream",
     "TensorBoard",
+    "TimeVarying",
     "Trace",
     "Tuning",
     "compare",

@@ -31,9 +31,12 @@ def make_engine(
     engine: MPI | None = None,
 ) -> Iterator[Engine]:
     given = problem, graph, method, seed, dtype
+    if graph.one_way and (engine is not None or devices is not None):
+        raise MethodError("a directed graph runs in one process, on one device: leave engine out")
     if engine is not None:
         if faults is not None or devices is not None:
-            what = "faults" if faults is not None else "devices"
+            varying = faults is not None and faults.links is not None
+            what = "a time-varying graph" if varying else "devices" if faults is None else "faults"
             raise MethodError(f"an MPI engine with {what}: leave one of them out")
         communicator = RankCommunicator(engine, problem, graph)
         rank = RankExecutor(*given, communicator)

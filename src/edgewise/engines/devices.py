@@ -145,7 +145,8 @@ def bytes_between_devices(executor: Simulator) -> float:
 def choose_devices(devices: Any, problem: Any, faults: Any) -> list[Any]:
     """`devices` as a list, if a run can be spread over them."""
     if faults is not None or problem.stream is not None:
-        what = "faults" if faults is not None else "a stream"
+        varying = faults is not None and faults.links is not None
+        what = "a time-varying graph" if varying else "a stream" if faults is None else "faults"
         raise MethodError(f"devices={devices!r} with {what}: leave one of them out")
     if isinstance(devices, list | tuple):
         chosen = list(devices)

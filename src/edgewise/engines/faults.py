@@ -2,13 +2,14 @@
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from edgewise.errors import FaultWarning, GraphError, MethodError, whole_number
 from edgewise.graph.graph import Graph
+from edgewise.graph.varying import TimeVarying
 from edgewise.methods.contract import Method
 
 
@@ -37,6 +38,7 @@ class Faults:
     patience  rounds that a node, awake, waits for something new from its neighbours before it steps
               with what it has, as tolerant peers do. One that was waited for in vain is not waited
               for again until it has spoken, unless that holds of all. 0: nobody waits
+    links     a `TimeVarying`: the links of each round. `solve` sets it where that is the graph
 
     Rounds count from 0, so an event "in round r" is when r rounds are over.
 
@@ -57,6 +59,7 @@ class Faults:
     feedback: bool = True
     seed: int = 0
     patience: int = 0
+    links: TimeVarying | None = None
 
     def __post_init__(self) -> None:
         fraction("drop", self.drop, 0, below=1)
@@ -86,7 +89,7 @@ class Faults:
         if self.compresses and self.feedback and self.forgets:
             raise MethodError(
                 "changes can only be sent where none gets lost: with drop, delay, down, wipe, "
-                "leave or join set feedback=False, or leave bits and keep out"
+                "leave, join or a time-varying graph set feedback=False, or leave bits and keep out"
             )
 
     @property
@@ -96,7 +99,8 @@ class Faults:
     @property
     def forgets(self) -> bool:
         """Whether a receiver may hold something else than the sender thinks."""
-        return bool(self.drop or self.delay or self.down or self.wipe or self.leave or self.join)
+        lost = self.drop or self.delay or self.down or self.wipe or self.leave or self.join
+        return bool(lost) or self.links is not None
 
     @property
     def harms(self) -> bool:
@@ -112,12 +116,19 @@ class Faults:
         """Refuse what the graph does not have, or, where it must stay whole, what would take it
         apart."""
         V = graph.nodes
+        if graph.one_way:
+            raise GraphError(
+                "faults on a directed graph: nothing stays exact there, for push methods add up "
+                "what they hear; leave faults out, or give a Graph, whose links go both ways"
+            )
         if self.awake.shape not in ((), (V,)):
             raise GraphError(f"awake has shape {self.awake.shape}: give one number, or {V}")
         for name in ("wipe", "leave", "join"):
             for node, _ in getattr(self, name):
                 if not 0 <= node < V:
                     raise GraphError(f"{name}: there is no node {node}, nodes are 0 to {V - 1}")
+        if self.links is not None and not np.array_equal(self.links.union.edges, graph.edges):
+            raise GraphError("links are of another graph: give the TimeVarying as the graph itself")
         edges = {tuple(e) for e in graph.edges.tolist()}
         for i, j, _, _ in self.down:
             if (min(i, j), max(i, j)) not in edges:
@@ -166,6 +177,20 @@ class Faults:
         return present
 
 
+def links_in_time(graph: Any, faults: Any) -> tuple[Graph, Faults | None]:
+    """The graph, and the faults: of a graph that changes its union, and faults with its links."""
+    if not isinstance(graph, TimeVarying):
+        return graph, faults
+    given = Faults() if faults is None else required(faults)
+    return graph.union, replace(given, links=graph)
+
+
+def required(faults: Any) -> Faults:
+    if not isinstance(faults, Faults):
+        raise MethodError(f"faults={faults!r}: give edgewise.Faults(drop=0.2, ...)")
+    return faults
+
+
 def under_faults(method: Method, faults: Any, problem: Any, graph: Graph) -> Method:
     """As `healing_form`; warns of a method that will not be exact."""
     method = healing_form(method, faults, problem, graph)
@@ -177,8 +202,7 @@ def under_faults(method: Method, faults: Any, problem: Any, graph: Graph) -> Met
 
 def healing_form(method: Method, faults: Any, problem: Any, graph: Graph) -> Method:
     """The method as it runs under faults: a primal-dual one in edge form."""
-    if not isinstance(faults, Faults):
-        raise MethodError(f"faults={faults!r}: give edgewise.Faults(drop=0.2, ...)")
+    required(faults)
     if problem.stream is not None:
         raise MethodError("faults are for a finite set of samples, this problem has a stream")
     faults.fit(graph, whole=not problem.couples)  # else one model, and all have to reach it
@@ -190,8 +214,10 @@ def harm(method: Method, faults: Faults) -> str:
     if faults.compresses and not faults.feedback:
         return "without feedback compressed messages keep every method away from the optimum"
     if faults.harms and not method.heals:
+        alone = not replace(faults, links=None).harms
+        where = "on a graph whose links come and go" if alone else "under these faults"
         return (
-            f"{type(method).__name__} does not heal: under these faults it ends away from the "
+            f"{type(method).__name__} does not heal: {where} it ends away from the "
             "optimum, or diverges; the primal-dual methods (saga-pd, pdmm, ...) stay exact"
         )
     return ""

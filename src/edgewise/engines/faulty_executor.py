@@ -78,6 +78,8 @@ class FaultyExecutor(Simulator):
             two_state_chain(np.asarray(faults.drop), faults.burst),
             two_state_chain(never, faults.nap),
         )
+        varying = faults.links
+        self.links = None if varying is None else jnp.asarray(varying.on[:, d.edge])
         itemsize = np.dtype(dtype).itemsize
         self.message_bytes, _ = traffic(
             self.method,
@@ -103,6 +105,7 @@ class FaultyExecutor(Simulator):
             jnp.asarray(np.repeat(np.arange(graph.nodes), self.problem.counts)),
             jnp.asarray(alive),
             jnp.asarray(up),
+            self.links,
             jnp.asarray(present),
             self.chances,
             faults.delay,
@@ -113,6 +116,7 @@ class FaultyExecutor(Simulator):
             faults.feedback,
             faults.patience,
             self.method.news_head,
+            1 if faults.links is None else faults.links.every,
         )
         links, here = self.all_links, jnp.asarray(alive)
         rho, mixing = (None if w is None else jnp.where(here, w, 0) for w in links[1:3])

@@ -64,7 +64,7 @@ class Chances(NamedTuple):
     sleep: TwoStateChain  # (v,)
 
 
-@pytree("delay", "sleeps", "drops", "bits", "keep", "feedback", "patience", "news_head")
+@pytree("delay", "sleeps", "drops", "bits", "keep", "feedback", "patience", "news_head", "every")
 class FaultyWires:
     """A network that keeps what it has heard from round to round, in `Mail`."""
 
@@ -73,6 +73,7 @@ class FaultyWires:
     node_of: Any  # (N,) whose sample it is
     alive: Any  # (e,) both ends are present
     up: Any  # (e,) the link is not down
+    links: Any  # (T, e) the links there are, stretch by stretch, and again; None: all
     present: Any  # (v,)
     chances: Chances
     delay: int
@@ -83,6 +84,7 @@ class FaultyWires:
     feedback: bool
     patience: int  # rounds that a node waits for neighbours who are prompt
     news_head: int  # numbers of news that go with every message
+    every: int  # rounds of a stretch
 
     def transmit(
         self, hears: tuple[str, ...], outbox: tuple[Array, ...], mail: Mail, random_bits: Array
@@ -90,6 +92,8 @@ class FaultyWires:
         """A round of messages: what the outbox was as sent, and the mail after it. random_bits
         (e, 2)."""
         sending = mail.fresh[self.wires.other] & self.alive
+        if self.links is not None:
+            sending &= self.links[mail.round // self.every % len(self.links)]
         cut = mail.cut
         if self.drops:
             cut = self.chances.cut.off(mail.cut, random_bits[:, 0])

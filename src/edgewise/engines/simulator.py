@@ -264,7 +264,7 @@ class Simulator:
 
     def sent(self, carry: Any, rounds: int) -> int:
         """Messages that have gone over directed edges."""
-        return rounds * 2 * self.graph.edge_count
+        return rounds * self.graph.arc_count
 
     def bytes_sent(self, carry: Any, rounds: int) -> float:
         """Of these messages, bodies of news apart."""

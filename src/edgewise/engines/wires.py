@@ -73,6 +73,16 @@ class DirectWires:
 
 
 @pytree()
+class OneWayWires(DirectWires):
+    """Some links go one way: nothing comes along the other."""
+
+    heard: Any  # (e,) whether something comes from the far end
+
+    def inbox(self, kind: str, links: Links, sent: Array, pool: Array) -> Array:
+        return jnp.where(self.heard[:, None], super().inbox(kind, links, sent, pool), 0)
+
+
+@pytree()
 class RankWires(DirectWires):
     """A rank's wires: what came from other ranks has been put into them."""
 
@@ -169,7 +179,8 @@ def connect(graph: Graph, weights: dict[str, np.ndarray], dtype: Any) -> tuple[L
     d = graph.directed
     links = links_of(d.owner, d.edge, graph.nodes, weights, dtype)
     neighbours = None if links.slots is None else far_ends_by_slot(links.slots, d.other)
-    wires = DirectWires(d.other.astype(np.int32), d.reverse.astype(np.int32), neighbours)
+    ends = d.other.astype(np.int32), d.reverse.astype(np.int32), neighbours
+    wires = OneWayWires(*ends, graph.open[d.reverse]) if graph.one_way else DirectWires(*ends)
     return jax.tree.map(jnp.asarray, (links, wires))
 
 

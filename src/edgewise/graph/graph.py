@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,6 +40,8 @@ class Graph:
     nodes: int
     edges: Ints
     weights: Floats = None  # type: ignore[assignment]  # ones, once __post_init__ has run
+
+    one_way: ClassVar[bool] = False  # whether some links are
 
     def __post_init__(self) -> None:
         nodes = _count("nodes", self.nodes)
@@ -171,7 +173,9 @@ class Graph:
     def from_networkx(cls, graph: Any, weight: str | None = None) -> Self:
         """Nodes are numbered in the graph's order; `weight` names an attribute of its edges."""
         if graph.is_directed():
-            raise GraphError("the networkx graph is directed: give graph.to_undirected()")
+            raise GraphError(
+                "the networkx graph is directed: give graph.to_undirected(), or use DirectedGraph"
+            )
         number = {node: i for i, node in enumerate(graph)}
         edges = [(number[a], number[b]) for a, b in graph.edges()]
         if weight is None:
@@ -205,6 +209,21 @@ class Graph:
     @property
     def edge_count(self) -> int:
         return len(self.edges)
+
+    @property
+    def arc_count(self) -> int:
+        """How many messages a round is."""
+        return 2 * self.edge_count
+
+    @property
+    def out_degrees(self) -> Ints:
+        """How many nodes each can send to."""
+        return self.degrees
+
+    @property
+    def open(self) -> NDArray[np.bool_]:
+        """(2E,) which of `directed`'s edges carry messages."""
+        return np.ones(self.arc_count, bool)
 
     @cached_property
     def degrees(self) -> Ints:

@@ -19,6 +19,7 @@ NEWTON = "newton-pd"  # n x n matrices; few rounds, no steps
 LOCAL = "lt-saga-pd"  # gradients alone, any size; a number kept per sample
 CUSTOM = "lt-svr-pd-es"  # the same for any loss: no gradient kept per sample
 STREAMING = "spd"
+ONE_WAY = "push-saga"
 
 MOST_UNKNOWNS = 1000  # beyond, to factorise a matrix takes longer than rounds of local training
 MOST_BYTES = 4e9  # of all nodes' and edges' matrices together
@@ -44,6 +45,10 @@ def choose(
         made = make(method, eta, rho)
         return Choice(made, method if isinstance(method, str) else type(made).__name__, "")
     steps = [name for name, value in (("eta", eta), ("rho", rho)) if is_given(value)]
+    if graph is not None and graph.one_way:
+        return Choice(
+            make(ONE_WAY, eta, rho), ONE_WAY, f"{AUTO}: {ONE_WAY}, because links go one way"
+        )
     name, because = by_rule(
         problem.size,
         problem.loss.linear,

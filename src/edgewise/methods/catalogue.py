@@ -16,7 +16,9 @@ from edgewise.gradients import (
     Full,
     PlainSVRG,
 )
+from edgewise.methods.acc_vr_extra import AccVRExtra
 from edgewise.methods.admm import DADMM
+from edgewise.methods.apapc import APAPC
 from edgewise.methods.contract import Method, require_method
 from edgewise.methods.d2 import D2
 from edgewise.methods.dcs import DCS
@@ -29,6 +31,7 @@ from edgewise.methods.nids import NIDS
 from edgewise.methods.pdmm import PDMM
 from edgewise.methods.pmgt import PMGT
 from edgewise.methods.primal_dual import PrimalDual
+from edgewise.methods.push import PushTracking
 from edgewise.methods.tracking import GradientTracking
 
 AUTO = "auto"  # `methods/auto.py` chooses; no method by itself
@@ -169,6 +172,26 @@ CATALOGUE: dict[str, tuple[Callable[[], Method], str]] = {
     "pmgt-lsvrg": (
         lambda: PMGT(LSVRG()),
         "baseline: the same with loopless SVRG, no table",
+    ),
+    "apapc": (
+        lambda: APAPC(),
+        "baseline: accelerated, exact gradients with momentum, a round a step; no penalty",
+    ),
+    "opapc": (
+        lambda: APAPC(depth=None),
+        "baseline: the same with several rounds a step by Chebyshev: the fewest gradients",
+    ),
+    "acc-vr-extra": (
+        lambda: AccVRExtra(),
+        "baseline: accelerated vr-extra, for bad condition numbers; no penalty",
+    ),
+    "push-saga": (
+        lambda: PushTracking(SAGA()),
+        "directed graphs, where links go one way: tracking by push-sum; no penalty",
+    ),
+    "push-diging": (
+        lambda: PushTracking(Full(), first="step"),
+        "the same with exact gradients",
     ),
 }
 

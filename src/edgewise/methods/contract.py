@@ -54,6 +54,11 @@ class Method(Protocol):
         """Whether it stays exact where messages are lost or late: what was last heard is then all
         that it holds of an edge, so that edges may come and go too."""
 
+    @property
+    def directed(self) -> bool:
+        """Whether it takes a graph whose links go one way: it then hears "each", and nothing, which
+        is zeros, where no link comes from."""
+
     def healing(self) -> "Method":
         """The same iterates in a form that heals; itself where there is no other."""
 
@@ -161,6 +166,7 @@ class MethodDefaults:
 
     takes_penalty: Any = False
     heals: Any = False
+    directed: ClassVar[bool] = False
     solves_subproblem: Any = False
     second_order: ClassVar[bool] = False
     tunes: Any = ("eta",)

@@ -31,6 +31,18 @@ def common_step(name: str, eta: Any, gradient: Estimator, k: Knowledge) -> float
     return float(steps[0])
 
 
+def common_convexity(name: str, mu: Any, least: float, k: Knowledge) -> float:
+    """One mu for all nodes: the ridge, but at least so much, or a number."""
+    if isinstance(mu, str):
+        if mu != "auto":
+            raise UnknownName("rule mu", mu, ["auto"])
+        return max(k.strong_convexity, least)
+    given = per_node("mu", mu, k)
+    if given.min() < given.max():
+        raise MethodError(f"{name} needs one mu for all nodes, it has several: give one number")
+    return float(given[0])
+
+
 def by_rule(eta: str, gradient: Estimator, nodes: Curvatures) -> np.ndarray:
     """(k,) each from a node's own numbers."""
     if eta not in ("auto", "theory"):

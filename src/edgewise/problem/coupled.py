@@ -105,6 +105,8 @@ def couple(problem: Any, graph: Any, between: Any) -> CoupledProblem:
         raise ProblemError(f"{problem!r} is no Problem: solve(problem, graph, ...) in this order")
     if not isinstance(graph, Graph):
         raise GraphError(f"{graph!r} is no Graph: use Graph.random(...) or Graph.from_edges(...)")
+    if graph.one_way:
+        graph.require_connected()
     if graph.nodes != problem.nodes:
         raise ProblemError(f"the graph has {graph.nodes} nodes, the problem {problem.nodes}")
     if problem.intercept:

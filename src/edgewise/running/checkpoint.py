@@ -188,15 +188,16 @@ def fingerprint(run: Resumable) -> dict[str, str]:
     leaves, tree = jax.tree.flatten((run.method, executor.weights))
     numbers, loss = jax.tree.flatten(block.loss)
     layout = "" if executor.nodes is not None else jax.tree.map(jnp.shape, run.carry)
+    varying = None if run.faults is None else run.faults.links
     parts: dict[str, tuple[Any, ...]] = {
-        "graph": (run.graph.edges,),
+        "graph": (run.graph.edges, *([run.graph.open] if run.graph.one_way else [])),
         "samples a node": (run.problem.counts,),
         "loss": (loss, run.problem.loss.outputs, *numbers),
         "penalty": (rounded[:, 1:3],),
         BESIDE: tuple(run.beside_the_data()),
         "data or split": (rounded[:, 0],),
         "method": (tree, layout),
-        "faults": (run.faults,),
+        "faults": (run.faults, *([] if varying is None else [varying.on])),
         "seed": (jax.random.key_data(executor.seed),),
         "dtype": (run.dtype,),
         "steps": tuple(leaves),

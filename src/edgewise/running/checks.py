@@ -9,6 +9,7 @@ import numpy as np
 from edgewise.centralised.coupled_reference import CoupledReference
 from edgewise.centralised.reference import Reference
 from edgewise.errors import GraphError, MethodError, ProblemError, whole_number
+from edgewise.graph.directed import DirectedGraph
 from edgewise.graph.from_text import graph_of
 from edgewise.graph.graph import Graph
 from edgewise.methods.auto import choose
@@ -28,11 +29,10 @@ def check_run(rounds: Any, record_every: Any, seed: Any, tol: Any, oracle_budget
             raise MethodError(f"{name}={value!r}: give a positive number, or None")
 
 
-def graph_for(problem: Any, graph: Graph | str) -> Graph:
+def graph_for(problem: Any, graph: Any) -> Any:
     """A graph as it is, or from a text as the command line takes it: "ring"."""
     nodes = problem.nodes if isinstance(problem, Problem) else 1
-    made: Graph = graph_of(graph, nodes)
-    return made
+    return graph_of(graph, nodes)
 
 
 def check(problem: Any, graph: Any, method: Any, reference: Any) -> None:
@@ -54,10 +54,23 @@ def check(problem: Any, graph: Any, method: Any, reference: Any) -> None:
             "the same columns, or say what holds between neighbours, "
             "between={(i, j): edgewise.Coupling(A, B), ...}"
         )
-    graph.require_connected()
+    if isinstance(graph, DirectedGraph):
+        graph.require_strongly_connected()
+    else:
+        graph.require_connected()
     chosen = choose(method, problem, graph).method
+    name = type(chosen).__name__
+    if graph.one_way and not chosen.directed:
+        raise MethodError(
+            f"{name} needs links that go both ways: on a directed graph use push-saga or "
+            "push-diging"
+        )
+    if graph.one_way and problem.penalised:
+        raise MethodError(
+            "no method here takes a penalty on a directed graph: leave it out, or give a Graph, "
+            "whose links go both ways, and use saga-pd"
+        )
     if problem.penalised and not chosen.takes_penalty:
-        name = type(chosen).__name__
         raise MethodError(
             f"{name} cannot handle a penalty: use saga-pd or pg-extra, or leave it out"
         )

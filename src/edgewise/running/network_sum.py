@@ -13,12 +13,13 @@ import numpy as np
 from jax import Array
 
 from edgewise.engines.choose import make_engine
-from edgewise.engines.faults import Faults, under_faults
+from edgewise.engines.faults import Faults, links_in_time, under_faults
 from edgewise.engines.mpi import MPI
 from edgewise.errors import AccuracyWarning, DataError, GraphError, MethodError, whole_number
 from edgewise.gradients.full import Full
 from edgewise.graph.graph import Graph
 from edgewise.graph.mixing import laplacian_range
+from edgewise.graph.varying import TimeVarying
 from edgewise.methods.primal_dual import PrimalDual
 from edgewise.problem.losses import CustomLoss
 from edgewise.problem.problem import Problem
@@ -44,7 +45,7 @@ class NetworkSum:
 
 
 def sum_over(
-    graph: Graph,
+    graph: Graph | TimeVarying,
     values: Any,
     accuracy: float = 1e-12,
     rounds: int = 100_000,
@@ -68,6 +69,7 @@ def sum_over(
     >>> total.value.round(9), total.reached
     (array([  6., 150.]), True)
     """
+    graph, faults = links_in_time(graph, faults)
     numbers = as_numbers(graph, values)
     if not isinstance(accuracy, float) or not LEAST_ACCURACY <= accuracy < 1:
         raise MethodError(f"accuracy={accuracy!r}: give a number from {LEAST_ACCURACY:g} up to 1")

@@ -12,10 +12,11 @@ import numpy as np
 from edgewise.centralised.coupled_reference import CoupledReference
 from edgewise.centralised.reference import Reference, reference
 from edgewise.engines.choose import make_engine
-from edgewise.engines.faults import Faults, under_faults
+from edgewise.engines.faults import Faults, links_in_time, under_faults
 from edgewise.engines.mpi import MPI
 from edgewise.errors import MethodError
 from edgewise.graph.graph import Graph
+from edgewise.graph.varying import TimeVarying
 from edgewise.methods.auto import choose
 from edgewise.methods.contract import Method
 from edgewise.problem.coupled import couple
@@ -42,7 +43,7 @@ FEW = 10  # samples a round that are no work to speak of
 
 def solve(
     problem: Problem,
-    graph: Graph | str,
+    graph: Graph | TimeVarying | str,
     method: Method | str = "auto",
     rounds: int = 5000,
     seed: int = 0,
@@ -66,7 +67,8 @@ def solve(
 ) -> Any:
     """Fit the problem over the graph and say how it went.
 
-    graph          a `Graph`, or a text as the command line takes it: "ring", "grid", "random"
+    graph          a `Graph`, a `TimeVarying` whose links come and go, a `DirectedGraph`, or a text
+                   as the command line takes it: "ring", "grid", "random"
     method         "auto": what fits the problem, which `result.method_note` names with the
                    reason; a name from `edgewise.list_methods()`; or an object such as
                    `PrimalDual(SAGA(batch=4), form="edge")`
@@ -110,7 +112,7 @@ def solve(
     if engine is not None and not isinstance(engine, MPI):
         raise MethodError(f"engine={engine!r}: give edgewise.MPI(), or None")
     coupled = is_coupled(problem, between)
-    graph = graph_for(problem, graph)
+    graph, faults = links_in_time(graph_for(problem, graph), faults)
     with nullcontext() if engine is None else engine.together():
         check_run(rounds, record_every, seed, tol, oracle_budget)
         if coupled:

@@ -11,11 +11,12 @@ from rich.console import Console
 
 from edgewise.centralised.reference import Reference
 from edgewise.centralised.reference import reference as solve_reference
-from edgewise.engines.faults import Faults, harm, healing_form
+from edgewise.engines.faults import Faults, harm, healing_form, links_in_time
 from edgewise.engines.mpi import MPI
 from edgewise.engines.simulator import describe
 from edgewise.errors import MethodError, UnknownName, whole_number
 from edgewise.graph.graph import Graph
+from edgewise.graph.varying import TimeVarying
 from edgewise.methods.auto import choose
 from edgewise.methods.contract import Method
 from edgewise.methods.knowledge import whole_network
@@ -118,7 +119,7 @@ class Comparison:
 
 def compare(
     problem: Problem,
-    graph: Graph | str,
+    graph: Graph | TimeVarying | str,
     methods: Sequence[Any] | Mapping[str, Any],
     budget: float,
     per: str = "oracle_calls",
@@ -161,7 +162,7 @@ def compare(
     ('pd', ['extra'])
     """
     with study_of(engine, faults) as speaks:
-        graph = graph_for(problem, graph)
+        graph, faults = links_in_time(graph_for(problem, graph), faults)
         budget = check_budget(budget, per)
         seeds = whole_number("seeds", seeds, 1, MethodError)
         levels = checked_accuracies(accuracies)

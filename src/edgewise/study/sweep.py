@@ -90,7 +90,7 @@ class Sweep(Trajectory[Cells]):
         self.base = Simulator(problem, graph, cells[0], seed, dtype)
         super().__init__(Cells(self.base))
         self.block64 = self.base.evaluation_block()
-        self.bytes_a_round = 2 * graph.edge_count * self.base.message_bytes
+        self.bytes_a_round = graph.arc_count * self.base.message_bytes
         self.load(cells)
 
     def load(self, cells: Sequence[Method]) -> None:

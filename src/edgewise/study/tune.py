@@ -12,10 +12,11 @@ import numpy as np
 
 from edgewise.centralised.reference import Reference
 from edgewise.centralised.reference import reference as solve_reference
-from edgewise.engines.faults import Faults, under_faults
+from edgewise.engines.faults import Faults, links_in_time, under_faults
 from edgewise.engines.mpi import MPI
 from edgewise.errors import DivergenceWarning, MethodError
 from edgewise.graph.graph import Graph
+from edgewise.graph.varying import TimeVarying
 from edgewise.methods.auto import choose
 from edgewise.methods.contract import Method
 from edgewise.methods.knowledge import whole_network
@@ -60,7 +61,7 @@ class Tuning:
 
 def tune(
     problem: Problem,
-    graph: Graph | str,
+    graph: Graph | TimeVarying | str,
     method: Method | str = "auto",
     budget: float | None = None,
     per: str = "oracle_calls",
@@ -104,7 +105,7 @@ def tune(
     >>> result = edgewise.solve(problem, Graph.ring(4), tuning.method, rounds=200)
     """
     with study_of(engine, faults) as speaks:
-        graph = graph_for(problem, graph)
+        graph, faults = links_in_time(graph_for(problem, graph), faults)
         check_run(1, 1, seed, target, None)
         check(problem, graph, method, reference or True)
         chosen, name, _ = choose(method, problem, graph, tunable=True)

@@ -267,7 +267,7 @@ def test_what_is_agreed_on(peer):
 def test_which_methods_are_local(name):
     method = make(name)
     alone = isinstance(method, ew.PrimalDual | ew.PDMM | ew.DADMM | ew.NewtonPD)
-    never = isinstance(method, ew.DCS | ew.PMGT)
+    never = isinstance(method, ew.DCS | ew.PMGT | ew.APAPC | ew.AccVRExtra | ew.PushTracking)
     if alone:
         require_local(method)
         told = "no step" if isinstance(method, ew.NewtonPD) else "eta has several numbers"
