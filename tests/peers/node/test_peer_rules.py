@@ -18,6 +18,7 @@ from edgewise.peers.node.handshake import ends_of_edge, settle_edge
 from edgewise.peers.node.peer import Peer
 from edgewise.peers.node.stepper import facts_of
 from edgewise.peers.node.termination import A_WHILE, LINGER, done_with
+from edgewise.peers.transport.bounds import Bounds
 from edgewise.peers.transport.edge_facts import EdgeFacts, NodeFacts
 from edgewise.peers.transport.frames import (
     GREETING,
@@ -216,6 +217,7 @@ def test_what_differs_is_named_whoever_has_it(change, named):
         agreeing=False,
         strict=False,
         own_size=None,
+        bounds=Bounds(),
     )
     said = {
         "agreed": {"protocol": VERSION, "seed": 1, "method": "pd", "set": [], "unknowns": 3}

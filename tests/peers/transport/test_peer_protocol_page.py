@@ -101,9 +101,14 @@ def test_bodies_and_limits_are_as_the_page_says():
     assert f"`{name_of('MESH', 3)}`" in PAGE
     assert f"still heard {doubles.ALIVE:g} seconds later" in stream
     rounds = section("Rounds").replace("\n", " ").replace("  ", " ")
-    assert f"beyond {MORE:,.0f} times the larger" in rounds
+    wide, narrow = (f"{MORE[np.dtype(dtype)]:,.0f}" for dtype in ("float64", "float32"))
+    assert f"beyond {wide} times (where the fit has float32: {narrow}) the larger" in rounds
     assert f"counts up to {MOST_TOLD:,.0f} times the former" in rounds
-    assert f"beyond {PART_SENT * MORE:g} times its own size" in rounds
+    assert PART_SENT == 0.5
+    assert "beyond half of that" in rounds
+    apart = "further apart than {:g} times as much as that ({:g}, where the fit has float32 {:g})"
+    most = [PART_SENT * MOST_TOLD, *(PART_SENT * MOST_TOLD * more for more in MORE.values())]
+    assert apart.format(*most).replace("e+0", "e") in PAGE.replace("\n", " ")
     said = f"within {MOST_APART:g} times".replace("e+", "e"), f"more than {MOST_SAMPLES:g} samples"
     assert all(words.replace("e+", "e") in PAGE.replace("\n", " ") for words in said)
     assert f"more than {COUNTS_APART / 1e4:g}e4 times" in PAGE.replace("\n", " ")

@@ -79,7 +79,10 @@ def settle_edge(peer: PeerState, link: Link, greeting: dict[str, Any]) -> str:
     for each in () if peer.edges else (facts, *(seen or ())):
         wrong = unlikely(each, peer.facts, peer.config.nodes)
         if wrong:
-            return f"peer {other} speaks of {wrong}: nobody's in one network differ so much"
+            return (
+                f"peer {other} speaks of {wrong}: nobody's in one network differ so much. One of "
+                "the two has a row or a column that is to be scaled, or lies"
+            )
     pair = ends_of_edge(peer, link, facts, seen)
     own = peer.facts_towards(other)
     if peer.strict and (pair != EdgeFacts(own, facts) or seen not in (None, pair)):
@@ -95,7 +98,14 @@ def settle_edge(peer: PeerState, link: Link, greeting: dict[str, Any]) -> str:
             "Put it back, or delete all checkpoints and start all peers anew; or, if there is a "
             f"second peer {who} on another host, end one of the two"
         )
-    link.pair, link.told_sizes = pair, sizes_in(greeting.get("size"))
+    told = sizes_in(greeting.get("size"))
+    apart = peer.bounds.too_far_apart(told)
+    if apart:
+        return (
+            f"peer {other}'s data come to messages {apart:.0e} times as large as this peer's, or "
+            "as much smaller: scale columns and labels to the same units"
+        )
+    link.pair, link.told_sizes = pair, told
     return ""
 
 

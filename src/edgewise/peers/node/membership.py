@@ -11,10 +11,12 @@ import numpy as np
 from edgewise.peers.node import checkpoint
 from edgewise.peers.node.coupled_stepper import CoupledStepper
 from edgewise.peers.node.own_edges import OwnEdge
+from edgewise.peers.node.own_problem import as_one_of_equals
 from edgewise.peers.node.own_size import own_size
 from edgewise.peers.node.state import PeerState
-from edgewise.peers.node.stepper import Stepper
-from edgewise.peers.transport.edge_facts import EdgeFacts
+from edgewise.peers.node.stepper import Stepper, facts_of
+from edgewise.peers.transport.edge_facts import EdgeFacts, NodeFacts
+from edgewise.problem.problem import Problem
 
 log = logging.getLogger("edgewise.peers")
 
@@ -43,29 +45,32 @@ async def begin(peer: PeerState, stop: asyncio.Event, found: dict[str, np.ndarra
     peer.state = "running"
 
 
-def alone_of(peer: PeerState) -> Stepper:
-    """Its steps, without any neighbour yet."""
+def alone_of(peer: PeerState, problem: Problem, facts: NodeFacts) -> Stepper:
+    """Its steps on this problem, without any neighbour yet."""
     with jax.enable_x64(True):  # each thread has a setting of its own
         kind = CoupledStepper if peer.config.couples else Stepper
         fit = peer.config.fit
         dtype = np.dtype(fit.dtype)
-        return kind(peer.problem, peer.config.id, peer.method, fit.seed, dtype, peer.facts)
+        return kind(problem, peer.config.id, peer.method, fit.seed, dtype, facts)
 
 
 def size_up(peer: PeerState) -> None:
     """Before anybody is met: what may be told of its size, and what may be taken of others'."""
-    peer.alone = alone_of(peer)
+    peer.alone = alone_of(peer, peer.problem, peer.facts)
     if peer.config.couples:
         return
+    degree = len(peer.links)
     with jax.enable_x64(True):
-        peer.own_size = own_size(peer.alone, len(peer.links), peer.config.fit.dual_noise)
-    peer.bounds.sizes, peer.bounds.body = peer.own_size.vectors, peer.own_size.body
+        usual = as_one_of_equals(peer.config, peer.problem)
+        alone = alone_of(peer, usual, facts_of(usual, degree))
+        peer.own_size = own_size(alone, degree, peer.config.fit.dual_noise)
+    peer.bounds.known(peer.own_size.vectors, peer.own_size.body)
 
 
 def started(peer: PeerState) -> tuple[Stepper, Any]:
     pairs = [peer.pairs[id] for id in peer.members]
     same = peer.alone is not None and peer.alone.own == peer.facts
-    alone = peer.alone if peer.alone is not None and same else alone_of(peer)
+    alone: Any = peer.alone if same else alone_of(peer, peer.problem, peer.facts)
     with jax.enable_x64(True):
         stepper = alone.among(pairs, [edge.end for edge in peer.coupled.values()])
         return stepper, stepper.start(peer.config.fit.dual_noise)

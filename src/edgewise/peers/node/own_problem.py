@@ -66,6 +66,14 @@ def refitted(config: PeerConfig, problem: Problem, scaling: Any, weight: float |
     return made
 
 
+def as_one_of_equals(config: PeerConfig, problem: Problem) -> Problem:
+    """The same as if all peers had as many samples: of a peer with few its data would be lost in
+    the ridge, and its own messages would say nothing of theirs."""
+    if problem.scale is None:
+        return problem
+    return refitted(config, problem, None, 1 / int(problem.counts[0]))
+
+
 def coupled_node(config: PeerConfig, shards: Shards | None, loss: Any) -> Problem:
     fit, cost, penalty = config.fit, own_cost(config), own_penalty(config)
     if fit.intercept:

@@ -21,8 +21,8 @@ class OwnSize(NamedTuple):
     vectors: np.ndarray  # (k,) the largest number of each vector of a message
     body: float  # and of a body of news
     pull: float  # how hard its data pull at an edge, all neighbours being at the start
-    of_zeros: float  # objective of the model that runs begin from
-    of_own_fit: float  # and of what this peer comes to alone, or near it
+    of_zeros: float  # mean loss of its samples by the model that runs begin from
+    of_own_fit: float  # and by what this peer comes to alone, or near it
 
 
 def own_size(alone: Stepper, degree: int, dual_noise: float) -> OwnSize:
@@ -30,7 +30,7 @@ def own_size(alone: Stepper, degree: int, dual_noise: float) -> OwnSize:
     stepper = alone.among([EdgeFacts(own, own)] * max(degree, 1))
     carry = first = stepper.start()
     vectors, body = sizes(stepper, carry)
-    of_zeros = float(look(stepper, carry, carry)["objective"])
+    of_zeros = float(look(stepper, carry, carry)["loss"])
     round = 0
     for follow, most in ((True, ROUNDS), (False, HELD_ROUNDS)):
         carry = take(stepper, carry, carry if follow else first, round)  # compiles
@@ -42,7 +42,7 @@ def own_size(alone: Stepper, degree: int, dual_noise: float) -> OwnSize:
             vectors, body = np.maximum(vectors, more), max(body, wider)
         seen = look(stepper, carry, carry if follow else first)
         if follow:
-            of_own_fit = float(seen["objective"])
+            of_own_fit = float(seen["loss"])
     known = np.maximum(vectors, dual_noise)
     sound = np.where(np.isfinite(known), known, 0.0)  # a method that diverges bounds nothing
     pull = float(np.max(seen["pulls"], initial=0))

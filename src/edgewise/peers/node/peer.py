@@ -183,6 +183,7 @@ class Peer(PeerState):
                 self.watch(measured)
                 count_converged_hops(self)
                 count_lost_hops(self)
+                self.cut.clear()
             agree_to_stop(self)
             self.post(sent)
             if self.round % config.checkpoint_every == 0:
@@ -265,7 +266,7 @@ class Peer(PeerState):
     # --- what is kept and told -------------------------------------------------------------------
 
     def record(self, measured: dict[str, np.ndarray]) -> None:
-        self.residual = float(measured["residual"])
+        self.residual, self.looked_at = float(measured["residual"]), self.round
         row = self.trace.add(
             rounds=self.round,
             oracle_calls=float(measured["calls"]),

@@ -69,8 +69,10 @@ class PeerState:
             log.info(self.method_note)
         self.method = method_of(fit, config.penalised, config.couples)
         self.edges: dict[int, OwnEdge] = own_edges(config, problem.size)  # by neighbour
-        self.wakeup, self.bounds = Wakeup(), Bounds()
+        self.wakeup, self.bounds = Wakeup(), Bounds(fit.dtype)
         self.own_size: OwnSize | None = None  # none where edges carry couplings
+        self.cut: set[int] = set()  # neighbours whose messages were cut since the last look
+        self.loss: float | None = None  # of its data by the joint model, at the last look
         self.pulls: dict[int, float] = {}  # of the neighbours, at the last look
         self.alarms: dict[str, str] = {}
         self.alarm_looks: dict[str, int] = {}  # in a row, at which there was reason
@@ -88,6 +90,7 @@ class PeerState:
         self.round, self.converged_hops = 0, 0
         self.newest_saved = self.saved = 0  # rounds of the newest checkpoint and the one before
         self.stop_at, self.residual = fit.rounds if self.strict else NEVER, np.inf
+        self.looked_at = -1  # the round that the residual is of, since this start
         self.stop_reason = "rounds"  # strict: why stop_at is what it is
         self.below_tol_at = -1  # the round of the last look at which the residual was small
         self.lost_hops: int | None = None  # how far the nearest peer is that lost a neighbour
@@ -179,8 +182,11 @@ class PeerState:
         for place, other in enumerate(self.members):
             wanted = to is None or other in to
             if other in self.links and wanted and self.carries_as_grouped(other):
-                vectors = self.bounds.clipped(self.stepper.outgoing(sent, place))
-                self.links[other].post(self.frame(VECTORS, other, vectors, news))
+                link, vectors = self.links[other], self.stepper.outgoing(sent, place)
+                bounded = self.bounds.clipped(vectors, link.told_sizes)
+                if bounded is not vectors:
+                    self.cut.add(other)
+                link.post(self.frame(VECTORS, other, bounded, news))
 
     def frame(self, kind: int, other: int, payload: Any = b"", news: Any = ()) -> Frame:
         lost = NO_LOSS if self.lost_hops is None else self.lost_hops

@@ -61,11 +61,14 @@ def look(
     inbox = ReceivedMessages(heard).deliver(method.hears, p.links, outbox)
     duals = method.duals(p.links, state, inbox, outbox)
     moved = own_step(p, X, duals, t)
+    objective, ridge = p.values(X), p.ridge(X)
     return {
         "residual": jnp.linalg.norm(X - moved) / t[0, 0],
         "settled": moved[0],  # where it would go; zero where its own penalty holds it there
         "shrunk": p.penalty.prox(X, t)[0],  # where the penalty alone would take it
-        "objective": (p.values(X) + p.penalty.value(X))[0],
+        "objective": (objective + p.penalty.value(X))[0],
+        "loss": (objective - 0.5 * (X * ridge).sum(1))[0],  # of its data alone
+        "data_pull": jnp.linalg.norm(p.full(X) + ridge),  # how hard they pull where the model is
         "calls": state.memory.calls[0],
         "pulls": pulls(method, p, state, inbox, outbox),
     }

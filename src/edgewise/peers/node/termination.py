@@ -27,7 +27,7 @@ def count_converged_hops(peer: PeerState) -> None:
     fit, V = peer.config.fit, peer.config.nodes
     if fit.tol is not None and peer.converged_hops < V:
         around = [link.converged_hops for link in peer.links.values() if not link.dropped]
-        small = peer.residual <= fit.tol / np.sqrt(V)
+        small = not peer.cut and peer.residual <= fit.tol / np.sqrt(V)
         peer.below_tol_at = peer.round if small else peer.below_tol_at
         peer.converged_hops = min([peer.converged_hops, V - 1, *around]) + 1 if small else 0
 
@@ -90,8 +90,8 @@ def why_finished(peer: PeerState) -> str | None:
         return peer.stop_reason if peer.round >= peer.stop_at else None
     V = peer.config.nodes
     around = (link.converged_hops >= V or link.gone or link.dropped for link in peer.links.values())
-    if peer.converged_hops >= V and all(around):
-        return "converged"
+    if peer.converged_hops >= V and peer.looked_at in (-1, peer.round) and all(around):
+        return "converged"  # by the very residual that is told; -1: it had, before this start
     if peer.round >= peer.config.fit.rounds:
         return "rounds"
     return "seconds" if late(peer) else None

@@ -3,9 +3,11 @@
 What is within the bounds of the format can still ruin a run: an edge's messages are its whole dual
 state, some of whose parts never die down, so that a 1e12 in them leaves its rounding, 1e-4, for
 ever. So a peer finds out how large its own messages are, on its own data alone (`node.own_size`),
-and says so in its greeting. A message may be a thousand times as large as the larger of both ends'
-sizes, of which the neighbour's counts up to a thousand times this peer's own. Whoever was lied to
-within these bounds sends nothing beyond half of its own, so that honest peers never refuse it.
+and says so in its greeting. A message may be a million times as large as the larger of both ends'
+sizes, of which the neighbour's counts up to a thousand times this peer's own: so much may data of
+honest peers differ, and so little of it stays in numbers of 16 digits. Nobody sends a neighbour
+more than half of what that one takes: who was lied to within these bounds is not refused for it.
+What is cut so is no message of any optimum, and a peer that cuts does not call itself converged.
 """
 
 from collections.abc import Iterable
@@ -15,16 +17,19 @@ import numpy as np
 
 from edgewise.peers.transport.frames import Frame, ProtocolError
 
-MORE = 1e3  # times the larger size of both ends, that a message may have
+MORE = {np.dtype("float64"): 1e6, np.dtype("float32"): 1e4}  # times the larger size of both ends
 MOST_TOLD = 1e3  # times this peer's own size, that a neighbour's counts for
 PART_SENT = 0.5  # of that, of its own size: a wire may round up
-BODY_MORE, HEAD_MOST = 1e9, 1e12  # of news: matrices are taken in anew, and leave nothing
+BODY_MORE, HEAD_MOST = 1e14, 1e12  # of news: matrices are taken in anew, and leave nothing
 
 
 class Bounds:
     """What one peer takes; all of it before its own size is known, or where that is zero."""
 
-    def __init__(self) -> None:
+    def __init__(self, dtype: Any = np.float64) -> None:
+        """dtype: of the numbers that a fit is computed in."""
+        self.more = MORE[np.dtype(dtype)]
+        self.told: np.ndarray | None = None  # to neighbours, of its sizes
         self.sizes: np.ndarray | None = None  # (k,) of the vectors of a message
         self.body = 0.0  # of a body of news
 
@@ -33,24 +38,34 @@ class Bounds:
         if self.sizes is not None:
             self.sizes = np.maximum(self.sizes, sizes)
 
+    def known(self, sizes: np.ndarray, body: float) -> None:
+        """Of its own messages, found before anybody is told."""
+        self.sizes = self.told = sizes
+        self.body = body
+
     def most(self, told: np.ndarray | None) -> np.ndarray | None:
         """(k,) of a message from a neighbour that has told this of its own."""
-        own = self.sizes
-        if own is None:
-            return None
-        theirs = np.zeros_like(own) if told is None or len(told) != len(own) else told
-        larger = np.maximum(own, np.minimum(theirs, np.where(own > 0, MOST_TOLD * own, np.inf)))
-        return np.where(larger > 0, MORE * larger, np.inf)
+        return None if self.sizes is None else taken(self.more, self.sizes, told)
 
-    def clipped(self, vectors: np.ndarray) -> np.ndarray:
-        """(k, n) as they may go out: as they are, unless somebody has lied to this peer."""
-        if self.sizes is None:
+    def clipped(self, vectors: np.ndarray, other: np.ndarray | None) -> np.ndarray:
+        """(k, n) as they may go to a neighbour that has told these sizes: the same array, unless
+        that one would refuse it."""
+        if self.told is None or other is None or len(other) != len(self.told):
             return vectors
-        most = PART_SENT * MORE * self.sizes
+        most = PART_SENT * taken(self.more, other, self.told)
         if not (np.abs(vectors).max(axis=1, initial=0) > most).any():
             return vectors
-        most = np.where(most > 0, most, np.inf)[:, None]
-        return np.clip(vectors, -most, most)
+        return np.clip(vectors, -most[:, None], most[:, None])
+
+    def too_far_apart(self, told: np.ndarray | None) -> float:
+        """How many times larger one end's messages are, where the other would never take them;
+        else 0."""
+        own = self.sizes
+        if own is None or told is None or len(told) != len(own):
+            return 0.0
+        both = (own > 0) & (told > 0)
+        apart = np.maximum(own[both] / told[both], told[both] / own[both]).max(initial=0)
+        return float(apart) if apart > PART_SENT * self.more * MOST_TOLD else 0.0
 
     def require(self, frame: Frame, told: np.ndarray | None, head: int) -> None:
         """Raises ProtocolError where a message has numbers beyond that."""
@@ -61,7 +76,8 @@ class Bounds:
         if (found > most).any():
             k = int(np.argmax(found / most))
             raise ProtocolError(
-                f"numbers up to {found[k]:.0e}, where this peer's own are about {self.sizes[k]:.0e}"
+                f"numbers up to {found[k]:.0e}, where this peer's own are about "
+                f"{self.sizes[k]:.0e}: it lies, or its data are in other units"
             )
         told_head, told_body = frame.news[:head], frame.news[head:]
         if np.abs(told_head).max(initial=0) > HEAD_MOST:
@@ -71,6 +87,13 @@ class Bounds:
                 f"curvatures up to {np.abs(told_body).max():.0e}, where this peer's own are about "
                 f"{self.body:.0e}"
             )
+
+
+def taken(more: float, own: np.ndarray, told: np.ndarray | None) -> np.ndarray:
+    """(k,) the largest numbers that a peer of these sizes takes from one that has told those."""
+    theirs = np.zeros_like(own) if told is None or len(told) != len(own) else told
+    larger = np.maximum(own, np.minimum(theirs, np.where(own > 0, MOST_TOLD * own, np.inf)))
+    return np.where(larger > 0, more * larger, np.inf)
 
 
 def sizes_in(said: Any) -> np.ndarray | None:
