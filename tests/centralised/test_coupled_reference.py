@@ -105,6 +105,17 @@ def test_budgets_and_a_bound():
     assert_allclose(star.multipliers[0, 1], [1.5], atol=1e-9)
 
 
+def test_rows_that_nearly_repeat_each_other():
+    """x = y and x + z / 1000 = y + 1 / 1000, so z = 1: a slope of 11, multipliers of 11,000.
+    It had stopped 10 away from z, as duals grew too slowly."""
+    costs = [ew.Quadratic(1.0, np.array([0.0, 10.0])), ew.Quadratic(1.0, np.ones(1))]
+    rows = ew.Coupling([[1.0, 0.0], [1.0, 1e-3]], [[-1.0], [-1.0]], [0.0, 1e-3])
+    star = ew.reference(ew.Problem(cost=costs), graph=ew.Graph.path(2), between=rows)
+    assert star.reached
+    assert_allclose(np.concatenate(star.X), [-0.5, 1, -0.5], atol=1e-6)
+    assert_allclose(star.multipliers[0, 1], [11_000.5, -11_000], rtol=1e-6)
+
+
 @pytest.mark.parametrize("scale", [1e-6, 1e6])
 def test_units_do_not_matter(scale):
     """min (x^2 + y^2)/2, x + y = 2, in other units of the cost, and of x and y."""

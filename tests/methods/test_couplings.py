@@ -1,6 +1,5 @@
-"""Couplings against CVXPY's optimum, by default and under loss; refusals."""
+"""Couplings under loss, by other methods; refusals, and what has no answer."""
 
-import coupled_cases as cases
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -23,17 +22,6 @@ def apart(X, Y):
     return max(np.abs(a - b).max() for a, b in zip(X, Y, strict=True))
 
 
-@pytest.mark.parametrize("name", cases.NAMES)
-def test_by_default_it_reaches_cvxpys_optimum(name):
-    made = case(name)
-    result = solve(made)
-    assert result.converged, result.message
-    assert [len(x) for x in result.X] == made.sizes
-    assert apart(result.X, made.optimum.X) < 1e-6
-    assert made.violation(result.X) < 1e-6
-    assert result.objective == pytest.approx(made.optimum.objective, abs=1e-6)
-
-
 @pytest.mark.parametrize("name", ["both", "lasso"])
 def test_lost_messages_leave_the_answer(name):
     made = case(name)
@@ -51,15 +39,6 @@ def test_other_methods_reach_it(method):
     result = solve(made, method, tol=1e-7 if method == "sk-pd-fd" else 1e-9, rounds=100_000)
     assert result.converged, result.message
     assert apart(result.X, made.optimum.X) < 1e-6
-
-
-def test_the_sign_of_a_multiplier():
-    """min x^2/2 + y^2/2 with x + y = 2: x = y = 1, and x + multiplier = 0."""
-    problem = ew.Problem(cost=[ew.Quadratic([1.0]), ew.Quadratic([1.0])])
-    between = {(0, 1): ew.Coupling([[1.0]], [[1.0]], c=2.0)}
-    result = ew.solve(problem, ew.Graph.path(2), between=between, tol=1e-10)
-    assert np.allclose(np.concatenate(result.X), 1)
-    assert np.allclose(result.multipliers[0, 1], -1)
 
 
 def two(between, cost=None, **options):
@@ -99,11 +78,10 @@ def test_a_method_without_such_a_form_is_refused():
         two(ew.Coupling([[1.0, 0.0]], [[1.0]]), method="extra")
 
 
-def test_what_nothing_satisfies_never_converges():
-    problem = ew.Problem(
-        cost=[ew.Quadratic([1.0]), ew.Quadratic([1.0])], penalty=[ew.Box(0, 1), ew.Box(0, 1)]
-    )
-    between = ew.Coupling([[1.0]], [[1.0]], c=5.0)
+@pytest.mark.parametrize("unit", [1.0, 1e-4])
+def test_what_nothing_satisfies_never_converges(unit):
+    problem = ew.Problem(cost=[ew.Quadratic([1.0])] * 2, penalty=[ew.Box(0, unit)] * 2)
+    between = ew.Coupling([[1.0]], [[1.0]], c=5.0 * unit)
     result = ew.solve(problem, ew.Graph.path(2), between=between, tol=1e-6, rounds=500)
     assert not result.converged
     assert "no point satisfies the couplings at (0, 1)" in result.message

@@ -170,3 +170,14 @@ def test_samples_that_stand_for_none_are_not_counted():
 def test_a_loss_of_no_data_asks_for_no_classes():
     problem = ew.Problem([None, None], ew.Logistic(), cost=ew.Linear([1.0]))
     assert repr(problem) == "Problem(2 nodes, 0 samples, 1 unknowns)"
+
+
+def test_they_read_as_they_were_written():
+    huber = ew.NetworkHuber(1.0, 0.2, on=[0, 2])
+    made = [ew.Shared([0, 2]), ew.NetworkLasso(0.1), ew.NetworkRidge([1.0, 2.0]), huber]
+    assert [repr(term) for term in made] == [
+        "Shared([0, 2])",
+        "NetworkLasso(0.1)",
+        "NetworkRidge(2 weights)",
+        "NetworkHuber(1, delta=0.2, on=[0, 2])",
+    ]

@@ -21,6 +21,7 @@ PATIENCE = 30  # steps of the method without progress, after which there is none
 SPARE = 30  # steps near the end are cheap: this much below tol, if they go on falling
 DENSE = 400  # unknowns up to which, or share of a matrix from which, it is factored as a dense one
 DENSE_SHARE = 0.05
+SHOWS = 0.01  # share of a residual that rounding may have
 EPS = float(np.finfo(float).eps)
 
 
@@ -92,7 +93,7 @@ class Multipliers:
         omega, sigma = 0.1 * self.unit, 10 * self.unit
         best = Answer(x, duals, self.residual(x, duals), 0)
         before = np.array([np.inf, np.inf])
-        stuck = 0
+        stuck, mark = 0, best.residual
         while best.residual > tol / SPARE and self.spent < iterations:
             if stuck >= (PATIENCE if best.residual > tol else 1):
                 break
@@ -112,11 +113,15 @@ class Multipliers:
             )
             x, own, duals = at.x, at.own, at.duals
             found = self.residual(at.inner, duals)
+            if found < 0.9 * mark:  # many small steps are progress too
+                stuck, mark = 0, found
             if found < best.residual:
-                stuck = 0 if found < 0.9 * best.residual else stuck
                 best = Answer(at.inner, duals, found, self.spent)
-            # rounding of K x times sigma must not show in gradients
-            most = max(0.01 * tol / EPS * pull / size, 10 * self.unit)
+            # rounding of K x times sigma must not show in gradients, beside what is wrong there now
+            seen = max(tol, SHOWS * best.residual)
+            most = max(0.01 * seen / EPS * pull / size, 10 * self.unit)
+            if np.linalg.norm(at.slope) > max(goal, 0.1 * tol * pull):  # it did
+                sigma = min(sigma, max(sigma / FASTER, most))
             slow = now > FALLS * before
             if slow[1]:
                 sigma = min(FASTER * sigma, max(most, sigma))

@@ -35,7 +35,7 @@ class EdgeReport(NamedTuple):
 
     nodes: dict[str, Any]  # `pull` (v, n) of the duals at each node; and (v,) sums over a node's
     # edges, of which each end counts half: `violation` squared, `natural`, the squared distance
-    # from where dual and difference fit together, `size`, squared A x - c/2, and `price`
+    # from where dual and difference fit together, each row's beside its size, and `price`
     duals: Any  # (e, m) the same at both ends
     missed: Any  # (e,) squared violation of each
 

@@ -300,12 +300,14 @@ class CoupledPrimalDual(MethodDefaults):
         alive = p.links.rho[:, None] > 0
         d = jnp.where(alive, e.a + a_j, 0)
         dual = jnp.where(alive, ends.nearest_dual(0.5 * (e.lam + lam_j), jnp.zeros_like(d)), 0)
-        # One scale for all rows of an edge, and not the method's: with weights of their own, rows
-        # whose length counts would pass where the dual does not point along the difference, and
-        # with large ones any dual would. With this one it is, as both are beside their sizes, the
-        # way to the nearest pair that fits together.
-        scale = (1 + row_length(dual)) / (1 + row_length(e.a) + row_length(a_j))
-        natural = (dual - ends.nearest_dual(dual + scale * d, 2 * scale)) / scale
+        # One scale for all rows whose length counts, and not the method's: with weights of their
+        # own they would pass where the dual does not point along the difference, and with large
+        # ones any dual would. With this one it is, as both are beside their sizes, the way to the
+        # nearest pair that fits together. Each is held against its own row: beside one in
+        # thousands, one in thousandths that is not met would not show.
+        size = 1 + ends.lengths(e.a) + ends.lengths(a_j)
+        scale = (1 + ends.lengths(dual)) / size
+        natural = (dual - ends.nearest_dual(dual + scale * d, 2 * scale)) / (scale * size)
         coupled = (ends.slack == 0) & (ends.high == jnp.inf)
         missed = jnp.where(coupled, jnp.where(ends.low < 0, d, jnp.maximum(d, 0)), 0)
 
@@ -317,15 +319,9 @@ class CoupledPrimalDual(MethodDefaults):
             "pull": ends.adjoint(dual, p.links, s.X),
             "violation": at_nodes((missed**2).sum(1)),
             "natural": at_nodes((natural**2).sum(1)),
-            "size": at_nodes((jnp.where(alive, e.a, 0) ** 2).sum(1)),
             "price": at_nodes(price),
         }
         return EdgeReport(nodes, dual, (missed**2).sum(1))
-
-
-def row_length(a: Array) -> Array:
-    """(e, 1)"""
-    return jnp.linalg.norm(a, axis=1, keepdims=True)
 
 
 def product(bend: Array, X: Array) -> Array:

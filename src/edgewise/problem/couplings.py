@@ -114,15 +114,15 @@ class Shared(Coupling):
         self.coordinates = coordinates_of("Shared: coordinates", coordinates)
 
     def __repr__(self) -> str:
-        return f"Shared({self.coordinates!r})"
+        return f"Shared({listing(self.coordinates)})"
 
     def rows(self, edge: int, name: tuple[int, int], sizes: tuple[int, int]) -> Rows:
         here, there = (chosen(self.coordinates, name, k, sizes[k]) for k in (0, 1))
         if not np.array_equal(here, there):  # of a slice, or counted from the end
             raise ProblemError(
-                f"edge ({name[0]}, {name[1]}): {self.coordinates!r} are other coordinates of node "
-                f"{name[0]}, with {sizes[0]} unknowns, than of node {name[1]}, with {sizes[1]}: "
-                "give numbers, counted from 0, that both have"
+                f"edge ({name[0]}, {name[1]}): {listing(self.coordinates)} are other coordinates "
+                f"of node {name[0]}, with {sizes[0]} unknowns, than of node {name[1]}, with "
+                f"{sizes[1]}: give numbers, counted from 0, that both have"
             )
         A, B = (identity_rows(here, size) for size in sizes)
         none = np.zeros(len(here))
@@ -178,9 +178,14 @@ def coordinates_of(name: str, value: Any) -> Any:
     return np.atleast_1d(made)
 
 
+def listing(coordinates: Any) -> str:
+    """As a user writes them."""
+    return repr(coordinates if isinstance(coordinates, slice) else coordinates.tolist())
+
+
 def chosen(coordinates: Any, edge: tuple[int, int], end: int, size: int) -> np.ndarray:
     """Their numbers."""
-    where = f"edge ({edge[0]}, {edge[1]}): coordinates {coordinates!r}"
+    where = f"edge ({edge[0]}, {edge[1]}): coordinates {listing(coordinates)}"
     try:
         at = np.arange(size)[coordinates]
     except (IndexError, TypeError) as wrong:

@@ -63,10 +63,15 @@ class EdgeEnds:
         each = jnp.einsum("emi,em,emj->eij", self.A, rho, self.A, precision=lax.Precision.HIGHEST)
         return links.gather(each.reshape(len(each), n * n), len(X)).reshape(-1, n, n)
 
+    def lengths(self, d: Array) -> Array:
+        """(e, m) of each row, or of all that it is grouped with."""
+        size = jnp.sqrt(jnp.where(self.grouped, d**2, 0).sum(1, keepdims=True))
+        return jnp.where(self.grouped, size, jnp.abs(d))
+
     def nearest_dual(self, mean: Array, rho: Array) -> Array:
         """(e, m) argmin_l phi*(l) + |l - mean|^2 / rho: the prox of phi* with step rho / 2."""
         drawn = mean / (1 + 0.5 * rho * self.slack)
-        size = jnp.sqrt(jnp.where(self.grouped, drawn**2, 0).sum(1, keepdims=True))
+        size = self.lengths(drawn)
         within = jnp.where(size > self.high, self.high / jnp.where(size > 0, size, 1), 1)
         return jnp.where(self.grouped, within * drawn, jnp.clip(drawn, self.low, self.high))
 
@@ -75,9 +80,8 @@ class EdgeEnds:
         bounded = jnp.isfinite(self.high) & (self.high > 0)
         curved = self.slack > 0
         priced = bounded | curved
-        size = jnp.sqrt(jnp.where(self.grouped, d**2, 0).sum(1, keepdims=True))
         share = jnp.where(self.grouped.any(1, keepdims=True), self.grouped.sum(1, keepdims=True), 1)
-        length = jnp.where(self.grouped, size, jnp.abs(d))
+        length = self.lengths(d)
         most = jnp.where(bounded, self.high, jnp.inf)
         dual = jnp.minimum(jnp.where(curved, length / jnp.where(curved, self.slack, 1), most), most)
         dual = jnp.where(priced, dual, 0)

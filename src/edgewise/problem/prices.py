@@ -7,7 +7,7 @@ import numpy as np
 
 from edgewise.errors import ProblemError
 from edgewise.problem.costs import numbers
-from edgewise.problem.couplings import Rows, Shared, Term, coordinates_of
+from edgewise.problem.couplings import Rows, Shared, Term, coordinates_of, listing
 
 
 class Price(Term):
@@ -21,7 +21,11 @@ class Price(Term):
         self.on = slice(None) if on is None else coordinates_of(f"{owner}: on", on)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.weight!r})"
+        given = [f"{self.weight:g}" if self.weight.ndim == 0 else f"{self.weight.size} weights"]
+        given += [f"delta={self.delta:g}"] if hasattr(self, "delta") else []
+        everywhere = isinstance(self.on, slice) and self.on == slice(None)
+        given += [] if everywhere else [f"on={listing(self.on)}"]
+        return f"{type(self).__name__}({', '.join(given)})"
 
     def dual(self, weight: float) -> tuple[float, float]:
         """How large a dual may be, and the slack of its square."""

@@ -155,7 +155,7 @@ class CoupledRun(Run):
         how = f"after {self.round} rounds, residual {residual:.2e}, violation {violation:.2e}"
         if residual <= goal:
             return f"reached tol {how}"
-        against = [] if violation <= np.sqrt(goal) else conflict(self.problem)
+        against = [] if violation <= goal else conflict(self.problem)
         if against:
             named = ", ".join(str(edge) for edge in against[:NAMED])
             more = f" and {len(against) - NAMED} more" if len(against) > NAMED else ""
@@ -213,11 +213,9 @@ class CoupledRun(Run):
 
 
 def relative_residual(sums: dict[str, Any]) -> Any:
-    """How far nodes are from where they would stay, and edges from duals and differences that fit
-    together, each beside its size; of nodes' sums."""
-    stay = sums["own"] ** 0.5 / (1 + sums["pull"] ** 0.5)
-    fit = sums["natural"] ** 0.5 / (1 + sums["size"] ** 0.5)
-    return (stay**2 + fit**2) ** 0.5
+    """How far nodes are from where they would stay, and rows from duals and differences that fit
+    together, each beside its own size; of nodes' sums."""
+    return (sums["own"] + sums["natural"]) ** 0.5
 
 
 @jax.jit
@@ -229,9 +227,8 @@ def node_sums(p: Block, X: Any, edges: Any, here: Any, t: Any) -> dict[str, Any]
     # a step too short for the digits of a large model would count as none: then it is the slope
     lost = jnp.abs(t * slope) <= jnp.finfo(X.dtype).eps * jnp.abs(X)
     own = jnp.where(lost, slope, (X - moved) / t)
-    part = jnp.where(here, 1.0, 0.0)
-    return {k: edges[k].sum() for k in ("violation", "natural", "size", "price")} | {
-        "own": (part[:, None] * own**2).sum(),
-        "pull": (part[:, None] * edges["pull"] ** 2).sum(),
+    own = jnp.linalg.norm(own, axis=1) / (1 + jnp.linalg.norm(edges["pull"], axis=1))
+    return {k: edges[k].sum() for k in ("violation", "natural", "price")} | {
+        "own": jnp.where(here, own**2, 0).sum(),
         "objective": jnp.where(here, p.values(X) + p.penalty.value(X), 0).sum(),
     }
