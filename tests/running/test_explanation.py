@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import edgewise as ew
 from edgewise.errors import DivergenceWarning, ProblemError, ReferenceWarning
@@ -151,6 +152,45 @@ def test_classes_without_mistakes_want_a_ridge():
     three = ew.split(X, np.digitize(X[:, 0], [-0.5, 0.5]), 6)
     mixed = solve(ew.Problem(three, "multinomial"), "pd", rounds=50)
     assert "without a mistake" not in mixed.explanation
+
+
+RARE = (np.arange(60) < 2) * 1.0  # a level, or a missing cell's column, of two rows
+
+
+@pytest.mark.parametrize("centred", [False, True])
+def test_a_column_that_one_class_never_has_is_named(centred):
+    """The others say nothing without a mistake, yet there is no optimum: runs said 'about 590 more
+    rounds would do', and had gone up by then."""
+    y = np.where(RARE == 1, 1, NOISY)
+    rows = np.c_[X, RARE] - centred * np.r_[X.mean(0), RARE.mean()]
+    shards = ew.split(rows, y, 6, seed=1, columns=["a", "b", "c", "ward=9"])
+    words = "column 'ward=9' tells the class of some samples without a mistake.*leave it out, or"
+    short(words, ew.Problem(shards, "logistic", intercept=centred), "pd", rounds=100)
+    ridge = ew.Logistic(ridge=1e-3)
+    arrives(ew.Problem(shards, ridge, intercept=centred), "auto", rounds=1000)
+    without = ew.split(X, y, 6, seed=1)
+    arrives(ew.Problem(without, "logistic", intercept=centred), "auto", rounds=1000)
+    y = np.where(np.arange(60) == 0, -y, y)  # of both classes: it tells nothing
+    mixed = ew.Problem(ew.split(rows, y, 6), "logistic", intercept=centred)
+    assert "mistake" not in solve(mixed, "pd", rounds=100).explanation
+
+
+def test_samples_that_several_columns_tell_apart():
+    """Two levels whose difference only says it."""
+    y = np.where(RARE == 1, 1, NOISY)
+    both = (np.arange(60) % 2).astype(float)
+    shards = ew.split(np.c_[X, both, both + RARE], y, 6, seed=1)
+    words = "some samples can be told apart without a mistake.*give a ridge"
+    short(words, ew.Problem(shards, "logistic"), "pd", rounds=100)
+    arrives(ew.Problem(shards, ew.Logistic(ridge=1e-3)), "auto", rounds=1000)
+
+
+def test_a_word_that_one_class_of_three_never_has():
+    y = np.digitize(X @ [1.0, -1.0, 0.0] + rng.normal(size=60), [-0.5, 0.5])
+    y[:2] = [0, 2]
+    words = ew.split(sp.csr_array(np.c_[X, RARE]), y, 6, seed=1)
+    found = "column 3 tells the class of some samples"
+    short(found, ew.Problem(words, "multinomial"), "pd", rounds=50)
 
 
 def test_a_node_of_one_class_is_named():

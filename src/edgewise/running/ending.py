@@ -4,7 +4,6 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 import scipy.sparse as sp
 
@@ -15,7 +14,6 @@ from edgewise.methods.auto import MOST_UNKNOWNS
 from edgewise.methods.class_blocks import block_shape
 from edgewise.methods.contract import Method
 from edgewise.methods.knowledge import Knowledge
-from edgewise.problem.contract import LinearLoss
 from edgewise.problem.problem import Problem
 from edgewise.running.trace import Trace
 
@@ -25,8 +23,6 @@ FEWEST = 4  # rows of a trace that tell how a run goes
 LOOKS = 10  # rows of a trace from which a residual that did not fall is worth a word
 RECENT = 0.4  # part of a trace whose slope says how a run goes on
 STILL = 0.97  # what a residual must fall to over that part, or it stays where it is
-FAR = 30.0  # a margin beyond those that some losses want
-SEPARATED = 100_000  # numbers of data at most, for a linear programme of them
 ALIKE = 1e-4  # the least eigenvalue of correlations, or the squared digits of Newton's method
 EXACTLY = 1e-13  # columns that repeat others to the last digit do no harm
 PAIR = 0.999  # a correlation of two columns that is all there is to say
@@ -142,41 +138,6 @@ def slope(rounds: np.ndarray, residual: np.ndarray) -> float:
     if recent.sum() < 2:
         return np.nan
     return float(np.polyfit(rounds[recent], np.log(residual[recent]), 1)[0])
-
-
-def falls_for_ever(p: Problem, loss: LinearLoss, rows: Any, x: np.ndarray) -> bool:
-    C = loss.outputs
-    W, b = x[: x.size - p.free].reshape(C, -1), x[x.size - p.free :]
-    z = np.asarray(rows @ W.T) + (b if p.free else 0)
-    if C > 1:
-        right = z[np.arange(len(z)), p.labels.astype(int)]
-        z[np.arange(len(z)), p.labels.astype(int)] = -np.inf
-        sure = right - z.max(1) > 0
-    else:
-        sure = z[:, 0] * p.labels > 0
-        # a loss that is zero beyond a margin has a minimum all the same
-        far, labels = jnp.asarray(FAR * np.sign(z[:, 0])), jnp.asarray(p.labels)
-        sure &= np.abs(np.asarray(loss.slope(far, labels))) > 0
-    return bool(sure.all())
-
-
-def told_apart(p: Problem, loss: LinearLoss, rows: Any) -> bool:
-    """Whether some model puts all samples of two classes on their own sides, by a linear programme;
-    no where that takes long."""
-    from scipy.optimize import linprog  # 0.1 s that only those pay who ask
-
-    if loss.outputs > 1 or rows.shape[0] * rows.shape[1] > SEPARATED:
-        return False
-    far = jnp.full(1, FAR)
-    if not np.abs(np.asarray(loss.slope(far, far / FAR))) > 0:
-        return False
-    A: Any = sp.csr_array(rows)
-    if p.free:
-        A = sp.csr_array(sp.hstack([A, sp.csr_array(np.ones((A.shape[0], 1)))]))
-    sides = sp.diags_array(p.labels) @ A
-    given: dict[str, Any] = {"A_ub": -sides, "b_ub": -np.ones(A.shape[0]), "bounds": (None, None)}
-    found = linprog(np.zeros(A.shape[1]), **given, options={"time_limit": 5.0})
-    return bool(found.status == 0)
 
 
 def closest_columns(X: Any, ridge: float, intercept: bool, least: float) -> tuple[int, int, str]:
