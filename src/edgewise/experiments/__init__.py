@@ -1,8 +1,10 @@
-"""The paper's experiments: `edgewise reproduce NAME`."""
+"""The paper's experiments, and some beyond it: `edgewise reproduce NAME`."""
 
 from edgewise.experiments import (
+    biased,
     complexity,
     large_data,
+    nonconvex,
     oracle,
     pdmm,
     ring,
@@ -28,6 +30,7 @@ FIGURES: dict[str, Figure] = {
 EXPERIMENTS: dict[str, Experiment] = {
     **FIGURES,
     **{e.name: e for e in (complexity.EXPERIMENT, sketched.EXPERIMENT, pdmm.EXPERIMENT)},
+    **{e.name: e for e in (biased.EXPERIMENT, nonconvex.EXPERIMENT)},  # their source is BEYOND
 }
 
 
