@@ -9,7 +9,10 @@ from .engines.mpi import MPI
 from .gradients import (
     ASVRG,
     LSVRG,
+    PAGE,
+    SAG,
     SAGA,
+    SARAH,
     SEGA,
     SGD,
     SVRG,
@@ -42,7 +45,15 @@ from .peers.node.peer import Peer
 from .problem.budget import Budget
 from .problem.costs import Linear, Quadratic
 from .problem.couplings import Coupling, Shared
-from .problem.losses import CustomLoss, Huber, Logistic, Multinomial, SmoothedHinge, Squared
+from .problem.losses import (
+    CustomLoss,
+    Huber,
+    Logistic,
+    Multinomial,
+    Sigmoid,
+    SmoothedHinge,
+    Squared,
+)
 from .problem.penalties import (
     L1,
     Box,
@@ -85,9 +96,12 @@ __all__ = [
     "LSVRG",
     "MPI",
     "NIDS",
+    "PAGE",
     "PDMM",
     "PMGT",
+    "SAG",
     "SAGA",
+    "SARAH",
     "SEGA",
     "SGD",
     "SVRG",
@@ -135,6 +149,7 @@ __all__ = [
     "Result",
     "Shards",
     "Shared",
+    "Sigmoid",
     "Simplex",
     "SmoothedHinge",
     "Squared",

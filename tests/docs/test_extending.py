@@ -53,7 +53,7 @@ def test_what_is_added_is_not_in_the_library() -> None:
         for node in ast.walk(ast.parse(block))
         if isinstance(node, ast.ClassDef)
     }
-    assert {"SquaredHinge", "Near", "SAG"} <= added
+    assert {"SquaredHinge", "Near", "BSAGA"} <= added
     for module in (ew, losses, penalties, gradients):
         assert not added & set(dir(module)), f"already in {module.__name__}"
 

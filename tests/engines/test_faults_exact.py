@@ -135,8 +135,8 @@ def test_saga_pd_is_exact(name, kind):
 
 @pytest.mark.quick_if(lambda name, kind, **_: (name, kind) == ("all at once", "sets"))
 @pytest.mark.parametrize(("name", "kind"), FEW)
-@pytest.mark.parametrize("method", ["svr-pd", "lsvr-pd"])
-def test_svr_pd_and_lsvr_pd_are_exact(method, name, kind):
+@pytest.mark.parametrize("method", ["svr-pd", "lsvr-pd", "sag-pd", "page-pd", "sarah-pd"])
+def test_other_estimators_are_exact(method, name, kind):
     assert_exact(kind, solve(kind, ew.Faults(**FAULTS[name], seed=4), method), left(name))
 
 

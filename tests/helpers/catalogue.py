@@ -124,6 +124,9 @@ EXACT = {
     "svr-pd-es": 4000,
     "lsvr-pd": 4000,
     "asvr-pd": 16000,
+    "sag-pd": 4000,
+    "page-pd": 4000,
+    "sarah-pd": 4000,
     "sk-pd": 8000,
     "newton-pd": 300,
 }

@@ -57,6 +57,19 @@ def lsvrg_calls(k, i, b):
     return k + 2 * min(b, k) * t + k * np.r_[0, np.cumsum(coins)]
 
 
+def page_calls(k, i, b):
+    """K for the first gradient and at heads, which comes up b times in K + b; else 2b."""
+    whole = [heads(w, b / (k + b)) for w in words_for(0, V, T, b + 1)[:, i, 0]]
+    whole[0] = True
+    return np.cumsum(np.r_[0, np.where(whole, k, 2 * min(b, k))])
+
+
+def sarah_calls(k, b, length=None):
+    """K every so many steps, from the first on; else 2b."""
+    length = length or -(-k // b)
+    return np.cumsum([0, *(k if t % length == 0 else 2 * min(b, k) for t in range(T))])
+
+
 def asvrg_calls(k, i, b, **schedule):
     """2b per active step only, K per epoch: the coin is heads with probability p."""
     epochs = asvrg_schedule(k, b, **schedule)
@@ -86,6 +99,9 @@ NAMES = {
     "lsvr-pd": lambda: per_node(lambda k, i: lsvrg_calls(k, i, 1)),
     "asvr-pd": lambda: per_node(lambda k, i: asvrg_calls(k, i, 1)),
     "asvr-pd-paper": lambda: per_node(lambda k, i: asvrg_calls(k, i, 1, floor=0.0)),
+    "sag-pd": lambda: K.mean() + t,
+    "page-pd": lambda: per_node(lambda k, i: page_calls(k, i, 1)),
+    "sarah-pd": lambda: per_node(lambda k, i: sarah_calls(k, 1)),
     "sk-pd": lambda: 1.0 * t,
     "sk-pd-fd": lambda: 1.0 * t,
 }
@@ -99,6 +115,13 @@ OBJECTS = {
     ),
     "svrg-stop": (lambda: ew.SVRG(stop=0.6), lambda: early_stopping_calls(1, stop=0.6)),
     "lsvrg-3": (lambda: ew.LSVRG(batch=3), lambda: per_node(lambda k, i: lsvrg_calls(k, i, 3))),
+    "sag-3": (lambda: ew.SAG(batch=3), lambda: K.mean() + b3.mean() * t),
+    "page-3": (lambda: ew.PAGE(batch=3), lambda: per_node(lambda k, i: page_calls(k, i, 3))),
+    "sarah-3": (lambda: ew.SARAH(batch=3), lambda: per_node(lambda k, i: sarah_calls(k, 3))),
+    "sarah-2-5": (
+        lambda: ew.SARAH(2, length=5),
+        lambda: per_node(lambda k, i: sarah_calls(k, 2, 5)),
+    ),
     "asvrg-3": (lambda: ew.ASVRG(batch=3), lambda: per_node(lambda k, i: asvrg_calls(k, i, 3))),
 }
 

@@ -2,6 +2,7 @@
 
 import jax
 import literal
+import literal_biased
 import numpy as np
 import pytest
 from literal import make_case
@@ -35,6 +36,10 @@ ESTIMATORS = {
         literal.asvrg,
         {"floor": 0.3, "momentum": 0.9, "length": 4},
     ),
+    "sag": (lambda b: ew.SAG(batch=b), literal_biased.sag, {}),
+    "page": (lambda b: ew.PAGE(batch=b), literal_biased.page, {}),
+    "sarah": (lambda b: ew.SARAH(batch=b), literal_biased.sarah, {}),
+    "sarah-length": (lambda b: ew.SARAH(b, length=5), literal_biased.sarah, {"length": 5}),
     "sega": (lambda b: ew.SEGA(batch=b), literal.sega, {}),
     "differences": (
         lambda b: ew.SEGA(ew.FiniteDifference(step=0.1), batch=b),
@@ -93,6 +98,8 @@ CASES = {
     "intercept": ({"intercept": True, "weighted": True}, "svrg-stop", 3),
     "classes": ({"loss": "multinomial", "intercept": True}, "saga", 1),
     "custom": ({"loss": "bilinear", "penalty": "none", "sparse": True}, "lsvrg", 1),
+    "custom-page": ({"loss": "bilinear", "penalty": "none", "sparse": True}, "page", 1),
+    "classes-sag": ({"loss": "multinomial", "intercept": True}, "sag", 3),
 }
 
 

@@ -3,6 +3,7 @@
 import catalogue as cat
 import jax
 import literal
+import literal_biased
 import numpy as np
 import pytest
 from literal import make_case
@@ -23,6 +24,9 @@ ESTIMATORS = {
     "svrg-stop": (ew.SVRG(stop=0.6), literal.svrg, {"stop": 0.6}),
     "lsvrg": (ew.LSVRG(), literal.lsvrg, {}),
     "sega": (ew.SEGA(batch=2), literal.sega, {}),
+    "sag": (ew.SAG(batch=2), literal_biased.sag, {}),
+    "page": (ew.PAGE(), literal_biased.page, {}),
+    "sarah": (ew.SARAH(), literal_biased.sarah, {}),
 }
 
 
@@ -56,7 +60,7 @@ def test_a_round_is_so_many_steps_with_the_inbox_held_fixed(name):
     assert_as_printed(method, literal.run(CASE, printed, ROUNDS, draws, local=tau, **options))
 
 
-@pytest.mark.parametrize("name", ["full", "saga", "svrg-stop"])
+@pytest.mark.parametrize("name", ["full", "saga", "svrg-stop", "page"])
 def test_by_rule_each_node_takes_its_own_number_and_stops_when_it_has_settled(name):
     gradient, printed, options = ESTIMATORS[name]
     method = ew.PrimalDual(gradient, eta=CASE.eta, rho=CASE.rho, local="auto")

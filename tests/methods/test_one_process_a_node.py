@@ -30,6 +30,7 @@ ESTIMATORS = {
     "saga": lambda: ew.SAGA(batch=3),
     "svrg": lambda: ew.SVRG(stop=0.6),
     "lsvrg": lambda: ew.LSVRG(),
+    "page": lambda: ew.PAGE(batch=2),
     "asvrg": lambda: ew.ASVRG(batch=2, momentum=0.9, floor=0.2, length=3),
     "sega": lambda: ew.SEGA(batch=2),
 }

@@ -72,6 +72,8 @@ def reference(
     graph       where edges carry couplings: the answer is a `CoupledReference`, a model per node
     between     what they carry, as in `solve`; left out, neighbours' models are equal
 
+    A loss that is not convex is refused: there is no saying which of its stationary points is best.
+
     The answer is kept with the problem, of couplings the last one, by the objects that were given.
 
     Without couplings it is found by accelerated generalised forward-backward splitting: one copy
@@ -93,6 +95,7 @@ def reference(
         raise ProblemError(
             f"{problem!r} is no Problem: make one with edgewise.Problem(shards, loss)"
         )
+    require_convex(problem)
     if is_coupled(problem, graph, between):
         return kept_reference(problem, graph, between, tol, iterations)
     tol, iterations = TOL if tol is None else tol, ITERATIONS if iterations is None else iterations
@@ -103,6 +106,16 @@ def reference(
         answer = _solve(problem, tol, iterations)
     problem.__dict__["_reference"] = (tol, iterations, answer)
     return answer
+
+
+def require_convex(problem: Problem) -> None:
+    """Raises ProblemError where what would be found is a stationary point, and not the optimum."""
+    if not problem.convex:
+        raise ProblemError(
+            f"{type(problem.loss).__name__} is not convex, so that there is no optimum to measure "
+            "against, for tune and compare neither: give solve reference=False, or leave it out, "
+            "and go by the trace's residual and consensus, which are zero at a stationary point"
+        )
 
 
 def _solve(problem: Problem, tol: float, iterations: int) -> Reference:

@@ -123,7 +123,7 @@ class ProblemOptions(DataOptions):
         str,
         option(
             PROBLEM,
-            "logistic, squared, huber:DELTA, smoothed-hinge:WIDTH or multinomial.",
+            "logistic, squared, huber:DELTA, smoothed-hinge:WIDTH, sigmoid or multinomial.",
             autocompletion=names.losses,
         ),
     ] = "logistic"

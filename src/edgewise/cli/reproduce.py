@@ -14,7 +14,7 @@ from edgewise.cli.shell import output, print_json
 from edgewise.errors import InputError, UnknownName
 from edgewise.experiments import EXPERIMENTS
 from edgewise.experiments import output as written
-from edgewise.experiments.experiment import SCALES, Job, Outcome
+from edgewise.experiments.experiment import BEYOND, SCALES, Job, Outcome
 
 MOST_JOBS = 8
 
@@ -22,10 +22,8 @@ MOST_JOBS = 8
 def reproduce(o: ReproduceOptions) -> None:
     console = output(o)
     if o.list or not (o.experiments or o.all):
-        listing = Table("name", "what", "in the paper", box=box.SIMPLE_HEAD)
-        for e in EXPERIMENTS.values():
-            listing.add_row(e.name, e.title, e.source)
-        console.print(listing)
+        for listing in listings():
+            console.print(listing)
         if o.json:
             print_json(
                 {e.name: {"title": e.title, "source": e.source} for e in EXPERIMENTS.values()}
@@ -43,6 +41,8 @@ def reproduce(o: ReproduceOptions) -> None:
         seconds = time.monotonic() - began
         job.folder.mkdir(parents=True, exist_ok=True)
         files = written.write(EXPERIMENTS[name], job, outcome, seconds)
+        if outcome.table:
+            console.print(rows_of(outcome))
         console.print(verdicts(EXPERIMENTS[name].title, outcome))
         console.print(f"{seconds:.0f} s; {files['html']}", highlight=False, soft_wrap=True)
         results[name] = {
@@ -52,6 +52,25 @@ def reproduce(o: ReproduceOptions) -> None:
         }
     if o.json:
         print_json({"command": "reproduce", "scale": o.scale, "experiments": results})
+
+
+def listings() -> list[Table]:
+    """Those of the paper with where they are in it, and those beyond it."""
+    paper = Table("name", "what", "in the paper", box=box.SIMPLE_HEAD)
+    beyond = Table("name", "what", title=BEYOND, title_justify="left", box=box.SIMPLE_HEAD)
+    for e in EXPERIMENTS.values():
+        if e.source == BEYOND:
+            beyond.add_row(e.name, e.title)
+        else:
+            paper.add_row(e.name, e.title, e.source)
+    return [paper, beyond]
+
+
+def rows_of(outcome: Outcome) -> Table:
+    table = Table(*outcome.table[0], box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for row in outcome.table:
+        table.add_row(*map(str, row.values()))
+    return table
 
 
 def job_of(o: ReproduceOptions, name: str) -> Job:

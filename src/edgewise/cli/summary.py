@@ -65,7 +65,8 @@ def summarise(
     if ranks.engine is None and cost < MOST_SCORED:  # else a rank would need others' models
         summary["score_worst_peer"] = min(score(held, own, ranks) for own in result.X)
     whole = faults is None or len(faults.changes) == 1  # all are there all the time
-    if whole and (ranks.engine is None if o.reference is None else o.reference):
+    wanted = ranks.engine is None and problem.convex if o.reference is None else o.reference
+    if whole and wanted:
         star = ew.reference(problem)
         summary["score_reference"] = score(held, star.x, ranks)
         summary["distance"] = float(np.linalg.norm(x - star.x))

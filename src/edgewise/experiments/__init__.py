@@ -1,10 +1,12 @@
-"""The paper's experiments: `edgewise reproduce NAME`."""
+"""The paper's experiments, and some beyond it: `edgewise reproduce NAME`."""
 
 from edgewise.experiments import (
+    biased,
     complexity,
     growth,
     large_data,
     linear_rates,
+    nonconvex,
     oracle,
     pdmm,
     ring,
@@ -36,7 +38,9 @@ EXPERIMENTS: dict[str, Experiment] = {
             growth.EXPERIMENT,
             sketched.EXPERIMENT,
             pdmm.EXPERIMENT,
-            linear_rates.EXPERIMENT,
+            linear_rates.EXPERIMENT,  # from here on their source is BEYOND
+            biased.EXPERIMENT,
+            nonconvex.EXPERIMENT,
         )
     },
 }

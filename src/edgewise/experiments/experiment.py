@@ -10,6 +10,7 @@ from edgewise.plotting.page import PageRun
 
 PRINTED, TUNED, AUTOMATIC = "as printed", "tuned", "automatic"
 WORDS: dict[bool | None, str] = {True: "holds", False: "does not hold", None: "undecided"}
+BEYOND = "beyond the paper"  # the source of an experiment that is not in it
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,7 @@ class Outcome:
     graph: Graph | None = None
     about: dict[str, Any] = field(default_factory=dict)  # data, parameters, seeds
     draw: Callable[[Path], None] | None = None  # its picture, where curves alone do not say it
+    table: list[dict[str, Any]] = field(default_factory=list)  # rows alike, to be printed and kept
 
 
 class Experiment(Protocol):
@@ -87,6 +89,6 @@ class Experiment(Protocol):
     def title(self) -> str: ...
 
     @property
-    def source(self) -> str: ...  # where it is in the paper
+    def source(self) -> str: ...  # where it is in the paper, or BEYOND
 
     def run(self, job: Job) -> Outcome: ...

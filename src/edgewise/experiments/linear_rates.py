@@ -18,7 +18,7 @@ import numpy as np
 from edgewise import __version__
 from edgewise.centralised.reference import reference
 from edgewise.data.synthetic import epsilon_like
-from edgewise.experiments.experiment import Job, Outcome, Verdict
+from edgewise.experiments.experiment import BEYOND, Job, Outcome, Verdict
 from edgewise.experiments.work import kept
 from edgewise.gradients import LSVRG, SAGA, SVRG, Full
 from edgewise.graph.graph import Graph
@@ -289,6 +289,4 @@ def draw(found: list[Measured], path: Path) -> None:
     plt.close(figure)
 
 
-EXPERIMENT = LinearRates(
-    "linear-rates", "Linear rates with strongly convex losses", "beyond: its first open question"
-)
+EXPERIMENT = LinearRates("linear-rates", "Linear rates with strongly convex losses", BEYOND)

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 
 from edgewise import __version__
-from edgewise.experiments.experiment import Experiment, Job, Outcome, Verdict
+from edgewise.experiments.experiment import BEYOND, Experiment, Job, Outcome, Verdict
 from edgewise.experiments.looks import LOWEST, draw_method, look
 from edgewise.fileio import write_json
 from edgewise.plotting.axes import LABELS
@@ -41,7 +41,8 @@ def write(experiment: Experiment, job: Job, outcome: Outcome, seconds: float) ->
     write_page(at["html"], firsts, experiment.title, about=about, graph=outcome.graph)
     at["json"] = job.folder / f"{experiment.name}.json"
     verdicts = [verdict_as_json(verdict) for verdict in outcome.verdicts]
-    write_json(at["json"], {"about": about, "verdicts": verdicts})
+    table = {"table": outcome.table} if outcome.table else {}
+    write_json(at["json"], {"about": about, "verdicts": verdicts, **table})
     return at
 
 
@@ -58,7 +59,7 @@ def facts(experiment: Experiment, job: Job, outcome: Outcome, seconds: float) ->
     """Versions, seeds, parameters, machine."""
     device = jax.devices()[0]
     return {
-        "experiment": f"{experiment.name} ({experiment.source} of the paper)",
+        "experiment": f"{experiment.name} ({where(experiment)})",
         "scale": job.scale.name,
         **outcome.about,
         "nodes": outcome.graph.nodes if outcome.graph else None,
@@ -70,6 +71,10 @@ def facts(experiment: Experiment, job: Job, outcome: Outcome, seconds: float) ->
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, {device.device_kind}",
         "wall seconds of this call": round(seconds, 1),
     }
+
+
+def where(experiment: Experiment) -> str:
+    return BEYOND if experiment.source == BEYOND else f"{experiment.source} of the paper"
 
 
 def write_csv(path: Path, runs: Sequence[PageRun]) -> None:

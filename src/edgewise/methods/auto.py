@@ -7,6 +7,7 @@ choose the same, and nobody asks anybody.
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from edgewise.errors import MethodError
 from edgewise.graph.graph import Graph
 from edgewise.methods.catalogue import AUTO, make
 from edgewise.methods.class_blocks import block_shape
@@ -20,6 +21,7 @@ LOCAL = "lt-saga-pd"  # gradients alone, any size; a number kept per sample
 CUSTOM = "lt-svr-pd-es"  # the same for any loss: no gradient kept per sample
 STREAMING = "spd"
 ONE_WAY = "push-saga"
+NOT_CONVEX = "page-pd"  # two vectors kept for any loss; local problems need not have minima
 
 MOST_UNKNOWNS = 1000  # beyond, to factorise a matrix takes longer than rounds of local training
 MOST_BYTES = 4e9  # of all nodes' and edges' matrices together
@@ -42,7 +44,7 @@ def choose(
     """The method that is named, or for "auto" the one that fits the problem. `graph`: where one
     process may have to hold all of it; `tunable`: one that has steps."""
     if not (isinstance(method, str) and method == AUTO):
-        made = make(method, eta, rho)
+        made = require_convexity(make(method, eta, rho), problem)
         return Choice(made, method if isinstance(method, str) else type(made).__name__, "")
     steps = [name for name, value in (("eta", eta), ("rho", rho)) if is_given(value)]
     if graph is not None and graph.one_way:
@@ -56,6 +58,7 @@ def choose(
         0 if graph is None else 2 * graph.edge_count + 4 * graph.nodes,
         " and ".join(steps) or ("a step to tune" if tunable else ""),
         problem.loss.outputs,
+        problem.convex,
     )
     made = make(name, eta, rho) if steps else make(name)
     return Choice(made, name, f"{AUTO}: {name}, because {because}")
@@ -68,6 +71,7 @@ def by_rule(
     matrices: int = 0,
     wanted: str = "",
     outputs: int = 1,
+    convex: bool = True,
 ) -> tuple[str, str]:
     """A name, and the reason. matrices: how many are held at a time, where somebody holds all;
     wanted: what a method with matrices has not; outputs: classes, each with a matrix of its own."""
@@ -76,6 +80,11 @@ def by_rule(
     size = matrices * blocks * width**2 * 8.0
     if streams:
         return STREAMING, "samples come from a stream, which the others cannot draw from again"
+    if not convex:
+        return (
+            NOT_CONVEX,
+            f"the loss is not convex, and Hessians, as {NEWTON} takes, are indefinite",
+        )
     if not linear:
         return CUSTOM, f"the loss is no function of margins, which {NEWTON} takes Hessians by"
     if wanted:
@@ -94,7 +103,20 @@ def by_rule(
 
 def candidates(eta: Any = None, rho: Any = None) -> tuple[str, ...]:
     """What "auto" may come to where samples are finite, whatever the data turn out to be."""
-    return (LOCAL, CUSTOM) if is_given(eta) or is_given(rho) else (NEWTON, LOCAL, CUSTOM)
+    steps = LOCAL, CUSTOM, NOT_CONVEX
+    return steps if is_given(eta) or is_given(rho) else (NEWTON, *steps)
+
+
+def require_convexity(method: Method, problem: "Problem") -> Method:
+    """The method; raises MethodError where it needs a convex loss, and the problem's is not."""
+    if problem.convex or not (method.second_order or method.solves_subproblem):
+        return method
+    what = "Hessians" if method.second_order else "local problems"
+    raise MethodError(
+        f"{type(method).__name__} takes {what} to be convex, which those of "
+        f"{type(problem.loss).__name__} are not: use {NOT_CONVEX}, or another that takes gradients "
+        "alone, such as saga-pd"
+    )
 
 
 def is_given(step: Any) -> bool:

@@ -8,7 +8,10 @@ from edgewise.errors import MethodError, UnknownName
 from edgewise.gradients import (
     ASVRG,
     LSVRG,
+    PAGE,
+    SAG,
     SAGA,
+    SARAH,
     SEGA,
     SGD,
     SVRG,
@@ -84,6 +87,18 @@ CATALOGUE: dict[str, tuple[Callable[[], Method], str]] = {
     "lt-pd": (
         lambda: PrimalDual(Full(), local="auto"),
         "the same with exact gradients: no noise, a pass over the data every step",
+    ),
+    "sag-pd": (
+        lambda: PrimalDual(SAG()),
+        "biased, less noise: the mean of all samples' last slopes; no theory here",
+    ),
+    "page-pd": (
+        lambda: PrimalDual(PAGE()),
+        "biased: the last estimate corrected, a coin for whole gradients; no theory here",
+    ),
+    "sarah-pd": (
+        lambda: PrimalDual(SARAH()),
+        "biased: the same with epochs for the coin; no theory here",
     ),
     "sk-pd": (
         lambda: PrimalDual(SEGA()),

@@ -15,7 +15,9 @@ Labels = tuple[np.ndarray, np.ndarray | None]
 
 class LinearLoss(Protocol):
     """A sample's loss as a function of its margin z = <d, x> (plus an intercept) and its label: a
-    gradient is slope times d, so that one number a sample is all that a memory has to keep."""
+    gradient is slope times d, so that one number a sample is all that a memory has to keep.
+
+    One that is not convex says so, of either kind of loss: `convex = False`."""
 
     @property
     def linear(self) -> Literal[True]: ...

@@ -9,7 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgewise.errors import ProblemError, UnknownName
-from edgewise.problem.losses import Huber, Logistic, Multinomial, SmoothedHinge, Squared
+from edgewise.problem.losses import (
+    Huber,
+    Logistic,
+    Multinomial,
+    Sigmoid,
+    SmoothedHinge,
+    Squared,
+)
 from edgewise.problem.penalties import (
     L1,
     Box,
@@ -38,6 +45,7 @@ LOSSES = {
     "squared": Syntax("squared", Squared),
     "huber": Syntax("huber:DELTA", Huber, 0, 1),
     "smoothed-hinge": Syntax("smoothed-hinge:WIDTH", SmoothedHinge, 0, 1),
+    "sigmoid": Syntax("sigmoid", Sigmoid),
     "multinomial": Syntax("multinomial", Multinomial),
 }
 PENALTIES = {

@@ -19,6 +19,7 @@ from jax import Array
 from edgewise.backend.pytree import pytree
 from edgewise.errors import DataError, ProblemError, whole_number
 from edgewise.problem.contract import Labels, LinearLoss, SampleLoss
+from edgewise.problem.pytree_model import OfPytree, PytreeModel
 
 
 def require_not_negative(owner: object, **numbers: Any) -> None:
@@ -61,6 +62,7 @@ class Linear:
 
     linear: ClassVar[Literal[True]] = True
     hessian_continuous: ClassVar[bool] = True
+    convex: ClassVar[bool] = True
     outputs: int = 1
     ridge: Any
 
@@ -203,6 +205,32 @@ class SmoothedHinge(Linear):
         return two_classes(y, "SmoothedHinge")
 
 
+@pytree()
+class Sigmoid(Linear):
+    """1 / (1 + exp(y z)), the smooth 0-1 loss: of bounded influence, and not convex.
+
+    No sample counts for more than 1, and one far on the wrong side for next to nothing: labels that
+    are wrong hardly bear on the model, as they do on Logistic's. What it costs is that runs end at
+    a stationary point, which depends on where they began (Mason, Baxter, Bartlett, Frean 2000;
+    Nguyen, Sanner 2013). A sample's slope has at most the curvature 1 / (6 sqrt 3), of either sign.
+    """
+
+    convex: ClassVar[bool] = False
+    ridge: Any = 0.0
+
+    def value(self, z: Array, y: Array) -> Array:
+        return jax.nn.sigmoid(-y * z)
+
+    def slope(self, z: Array, y: Array) -> Array:
+        return -y * jax.nn.sigmoid(z) * jax.nn.sigmoid(-z)
+
+    def curvature(self) -> float:
+        return float(1 / (6 * np.sqrt(3)))
+
+    def encode(self, y: np.ndarray) -> Labels:
+        return two_classes(y, "Sigmoid")
+
+
 @pytree("outputs")
 class Multinomial(Linear):
     """log(sum_c exp z_c) - z_y over C classes; the model is C rows of weights, flattened."""
@@ -228,20 +256,23 @@ class Multinomial(Linear):
         return codes.astype(np.float64), classes
 
 
-@pytree("fn", "smoothness", "size")
+@pytree("fn", "smoothness", "size", "convex")
 class CustomLoss:
     """Any JAX-differentiable loss of one sample: `fn(x, d, y)` with model x, features d, label y.
 
     `smoothness` is the Lipschitz constant of its gradient in x; where it is not given it is
     estimated by power iteration on the curvature of sampled losses at random points, which is a
-    guess for losses whose curvature grows. `size` is the length of x (default: that of d).
-    Gradient memories hold whole gradients: prefer SVRG and L-SVRG to SAGA for large models.
+    guess for losses whose curvature grows. `size` is the length of x (default: that of d). Say
+    convex=False where it is not: `solve` then chooses and speaks accordingly. Where the model is a
+    pytree of arrays, such as a neural network's, take `CustomLoss.of_pytree`. Gradient memories
+    hold whole gradients: prefer SVRG, L-SVRG or PAGE to SAGA for large models.
     """
 
     fn: Callable[[Array, Array, Array], Array]
     smoothness: float | None = None
     size: int | None = None
     ridge: Any = 0.0
+    convex: bool = True
     linear: ClassVar[Literal[False]] = False
     outputs: ClassVar[int] = 1
 
@@ -255,6 +286,47 @@ class CustomLoss:
                 raise ProblemError(f"CustomLoss(smoothness={given!r}): give a positive number")
         if self.size is not None:
             whole_number("CustomLoss's size", self.size, 1, ProblemError)
+        if not isinstance(self.convex, bool):
+            raise ProblemError(f"CustomLoss(convex={self.convex!r}): give True or False")
+
+    @classmethod
+    def of_pytree(
+        cls,
+        fn: Callable[[Any, Array, Array], Array],
+        like: Any,
+        smoothness: float | None = None,
+        ridge: Any = 0.0,
+        convex: bool = False,
+    ) -> "CustomLoss":
+        """`fn(params, d, y)` of a model that is a pytree of arrays, shaped as those of `like`.
+
+        Models of `solve` are vectors: `loss.flatten(params)` makes one, for X0, and
+        `loss.unflatten(result.x)` gives the pytree back.
+
+        >>> like = {"w": np.zeros((3, 2)), "b": np.zeros(2)}
+        >>> def fn(params, d, y):
+        ...     return ((d @ params["w"] + params["b"]).sum() - y) ** 2
+        >>> loss = edgewise.CustomLoss.of_pytree(fn, like)
+        >>> loss.size
+        8
+        >>> loss.unflatten(loss.flatten({"w": np.ones((3, 2)), "b": np.array([2.0, 3.0])}))["b"]
+        array([2., 3.])
+        """
+        model = PytreeModel.like(like)
+        return cls(OfPytree(fn, model), smoothness, model.size, ridge, convex)
+
+    def flatten(self, params: Any) -> np.ndarray:
+        """(n,) the vector of a pytree of parameters."""
+        return self._model().flatten(params)
+
+    def unflatten(self, x: Any) -> Any:
+        """The pytree of a vector of parameters (n,)."""
+        return self._model().unflatten(x)
+
+    def _model(self) -> PytreeModel:
+        if not isinstance(self.fn, OfPytree):
+            raise ProblemError("this loss takes vectors: make it by CustomLoss.of_pytree(fn, like)")
+        return self.fn.model
 
     def encode(self, y: np.ndarray) -> Labels:
         return numbers(y, "CustomLoss")
@@ -266,6 +338,7 @@ LINEAR_LOSSES: tuple[type[LinearLoss], ...] = (
     Squared,
     Huber,
     SmoothedHinge,
+    Sigmoid,
     Multinomial,
 )
 SAMPLE_LOSSES: tuple[type[SampleLoss], ...] = (CustomLoss,)

@@ -207,6 +207,11 @@ class Problem:
         return np.asarray(self.loss.encode(self.classes)[0])[np.searchsorted(self.classes, y)]
 
     @property
+    def convex(self) -> bool:
+        """Whether the loss is, by its own word: runs else end at a stationary point."""
+        return bool(getattr(self.loss, "convex", True))
+
+    @property
     def penalised(self) -> bool:
         """Whether any node has a penalty."""
         every = self.penalty if isinstance(self.penalty, list | tuple) else [self.penalty]

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from edgewise.centralised.coupled_reference import CoupledReference
-from edgewise.centralised.reference import Reference
+from edgewise.centralised.reference import Reference, require_convex
 from edgewise.errors import GraphError, MethodError, ProblemError, whole_number
 from edgewise.graph.directed import DirectedGraph
 from edgewise.graph.from_text import graph_of
@@ -83,6 +83,8 @@ def check(problem: Any, graph: Any, method: Any, reference: Any) -> None:
         raise ProblemError(
             f"reference={reference!r}: give True, False or edgewise.reference(problem)"
         )
+    if reference is True:
+        require_convex(problem)
     if isinstance(reference, Reference) and reference.gradients.shape != (
         problem.nodes,
         problem.size,

@@ -99,6 +99,8 @@ class Ending:
         loss = self.problem.loss
         if not loss.linear or self.method.second_order or self.problem.stream is not None:
             return ""
+        if not self.problem.convex:
+            return ""
         fits = block_shape(self.problem.size, loss.outputs)[1] <= MOST_UNKNOWNS
         return 'method="auto"' if fits else ""
 

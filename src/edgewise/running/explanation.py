@@ -29,12 +29,17 @@ FLOOR = 1e4  # roundings of the largest residual that a floor may be
 OUT_OF_REACH = 0.1  # of such a rounding: no run comes there
 FAR_OFF = 20.0  # times the rule's, of a step that was given
 THIN_GRAPH = 0.03
+NOT_CONVEX = {"the optimum": "a stationary point", "pdmm": "page-pd"}  # what is said, and advised
 
 
 def explain(ending: Ending) -> str:
     """The first cause that can be seen, and what to try; nothing where none can."""
     with np.errstate(all="ignore"):
-        return next(filter(None, (cause(ending) for cause in CAUSES)), "")
+        said = next(filter(None, (cause(ending) for cause in CAUSES)), "")
+    if not ending.problem.convex:
+        for word, instead in NOT_CONVEX.items():
+            said = said.replace(word, instead)
+    return said
 
 
 # --- what no number of rounds would mend ----------------------------------------------------------
@@ -165,6 +170,8 @@ def thin_graph(e: Ending) -> str:
 
 def stalled(e: Ending) -> str:
     other = e.newton or "another method, as pdmm"
+    if not e.problem.convex and np.isfinite(e.step):
+        other = f"a longer step, as eta={2 * e.step:.3g}"  # the rule's is for the worst curvature
     if e.still or not np.isfinite(e.rounds_left):
         return f"it stays at {e.residual:.0e}, for no cause that can be seen from here: try {other}"
     if e.rounds_left + e.run <= USUAL:

@@ -8,7 +8,14 @@ import numpy as np
 from edgewise.data.preparation import Preparation
 from edgewise.data.scaling import Standardization
 from edgewise.graph.graph import Graph
-from edgewise.problem.losses import Huber, Logistic, Multinomial, SmoothedHinge, Squared
+from edgewise.problem.losses import (
+    Huber,
+    Logistic,
+    Multinomial,
+    Sigmoid,
+    SmoothedHinge,
+    Squared,
+)
 from edgewise.problem.problem import Problem
 
 LONGEST = 300  # letters of a penalty's text
@@ -27,6 +34,7 @@ KINDS = {
     "logistic": Kind(Logistic, "LogisticRegression", chances=True),
     "multinomial": Kind(Multinomial, "LogisticRegression", chances=True),
     "smoothed-hinge": Kind(SmoothedHinge, "LinearSVC", "width"),
+    "sigmoid": Kind(Sigmoid, "LinearSVC"),
     "squared": Kind(Squared, "LinearRegression"),
     "huber": Kind(Huber, "LinearRegression", "delta"),
 }

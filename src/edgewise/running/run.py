@@ -255,6 +255,8 @@ class Run(Trajectory[Executor]):
         if hardly:
             smaller = 1e-6 * trace["residual"][0]
             how += f", hardly less than at the start: ask for a smaller tol, as {smaller:.0e}"
+        if not short and not self.problem.convex:
+            how += ": a stationary point, as the loss is not convex"
         if reason == "diverged" and self.is_root:
             warnings.warn(how, DivergenceWarning, stacklevel=4)
         done, apart = bool(residual <= goal), np.array(self.apart)

@@ -125,7 +125,7 @@ def solve(
         if faults is not None:
             chosen = under_faults(chosen, faults, problem, graph)
         if reference is None:
-            reference = engine is None and not coupled
+            reference = engine is None and not coupled and problem.convex
         kind, is_root = precision(dtype), engine is None or engine.rank == 0
         if note and is_root:
             log.info(note)

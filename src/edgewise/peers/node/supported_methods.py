@@ -6,7 +6,7 @@ import numpy as np
 
 from edgewise import spec
 from edgewise.errors import MethodError
-from edgewise.methods.auto import candidates, choose
+from edgewise.methods.auto import candidates, choose, require_convexity
 from edgewise.methods.catalogue import AUTO, make
 from edgewise.methods.contract import Method
 from edgewise.methods.knowledge import Knowledge
@@ -30,6 +30,9 @@ TWO_PEERS = Knowledge(
 def settled(fit: Fit, problem: Problem, couples: bool = False) -> tuple[Fit, str]:
     """The fit with its method named, where it says "auto", and why that one. All peers come to the
     same: it depends on what they compare when they meet, and on nothing else."""
+    name = CHOSEN if couples and fit.method == AUTO else fit.method
+    if name != AUTO:
+        require_convexity(make(name), problem)
     if fit.method != AUTO:
         return fit, ""
     if couples:
