@@ -145,3 +145,19 @@ def test_rows_whose_length_counts_keep_one_weight_when_some_are_still():
         k, _ = matched(window, lam, a, ones, ones, jnp.array([[10.0]]), links, yes, yes, yes[:, :1])
         assert np.ptp(k) == 0
         assert np.abs(k - 1).min() > 0.1
+
+
+def test_who_is_held_at_a_bound_leaves_duals_their_digits():
+    """Its duals change, it does not move: weights had grown tenfold at every look, to 1e17, until
+    rounding of A x was all that was left of the duals."""
+    with jax.enable_x64(True):
+        lam, a, k = jnp.array([[-8.0, 12.0]]), jnp.array([[-30.0, 1.0]]), jnp.ones((1, 2))
+        links = links_of(np.zeros(1, np.int64), np.arange(1), 1, {"rho": np.ones(1)}, np.float64)
+        yes, none = jnp.ones((1, 2), bool), jnp.zeros((1, 2))
+        for _ in range(20):
+            window = Window(lam - 0.1, a, none + 0.1, none)
+            looks = jnp.array([[10.0]])
+            k, _ = matched(window, lam, a, k, k, looks, links, ~yes, yes, yes[:, :1])
+        assert (k > 1e3).all()
+        rounding = np.finfo(float).eps * np.abs(k * a)
+        assert (rounding < 1e-9 * np.abs(lam)).all()

@@ -17,6 +17,7 @@ from jax import Array
 FIRST, GROWTH, LAST = 10, 1.3, 2000  # rounds in which ends look; then weights stay
 MOST = 10.0  # times that a weight changes at once
 OF_EDGE, OF_NODE = 0.1, 0.01  # how much a row goes by the others of its edge, and of its node
+DIGITS = 1 / 3  # of a number's: that many at most a weight takes from a dual, by rounding of A x
 NOTHING = 1e-28  # squared, beside what there is: no change to learn from
 
 
@@ -88,6 +89,14 @@ def matched(
     factor = jnp.clip(jnp.where(run > 0, ratio, MOST), 1 / MOST, MOST)
     found = jnp.where(still | (rho <= 0), k, rho * factor)
     found = jnp.where(still & (rho > 0), rho, found)
+
+    def length(each: Array) -> Array:
+        together = jnp.sqrt(jnp.where(grouped, each**2, 0).sum(1, keepdims=True))
+        return jnp.where(grouped, together, jnp.abs(each))
+
+    # who is held at a bound does not move, however duals change, and would seem ever stiffer
+    digits = jnp.finfo(lam.dtype).eps ** DIGITS
+    found = jnp.minimum(found, (1 + length(lam)) / (1 + length(a)) / digits)
     fresh = open_window(lam, a)
     chosen = Window(*(jnp.where(looks, new, old) for new, old in zip(fresh, w, strict=True)))
     return jnp.where(looks, found, k), chosen
