@@ -54,6 +54,10 @@ def test_one_node_has_its_own():
     assert ew.sum_over(ew.Graph(1, []), [3.0]).value == 3.0
 
 
+def test_a_graph_may_be_a_text():
+    assert ew.sum_over("ring", [1.0, 2.0, 4.0]).value == pytest.approx(7.0)
+
+
 def test_too_few_rounds_are_said():
     with pytest.warns(AccuracyWarning, match=r"error of .* after 40 rounds"):
         found = ew.sum_over(GRAPHS["ring"], np.ones(20) * np.arange(20), rounds=40)
@@ -65,6 +69,7 @@ def test_too_few_rounds_are_said():
     ("graph", "given", "options", "words"),
     [
         (None, [1.0], {}, "no Graph"),
+        ("rign", [1.0], {}, "unknown graph 'rign'"),
         (GRAPHS["pair"], [1.0], {}, "1 values for 2 nodes"),
         (GRAPHS["pair"], 7, {}, "no values for 2 nodes"),
         (GRAPHS["pair"], [1.0, "x"], {}, "node 1 has 'x'"),

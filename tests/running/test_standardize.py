@@ -43,6 +43,8 @@ def test_it_is_scikit_learns_of_all_data():
     assert_allclose(scaling.variance[:4], theirs.var_[:4], rtol=1e-10)
     assert_allclose(shards.X, theirs.transform(X)[SHARDS.order], atol=1e-10)
     assert_allclose(scaling.inverse(shards.X), SHARDS.X, rtol=1e-12)
+    _, by_name = ew.standardize(SHARDS, "ring")
+    assert_allclose(by_name.scale, scaling.scale, rtol=1e-10)
     assert_array_equal(shards.counts, SHARDS.counts)
     assert scaling.bytes_sent == scaling.rounds * 2 * GRAPH.edge_count * (1 + 2 * 7) * 8
 

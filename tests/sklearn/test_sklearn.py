@@ -321,7 +321,7 @@ def test_what_a_fit_tells():
     assert_allclose(model.node_intercept_.mean(), model.intercept_, atol=1e-12)
     with pytest.warns(
         ConvergenceWarning,
-        match=r"ran all 7 rounds, .* times what tol=1e-10 asks .*: raise max_iter or tol$",
+        match=r"ran all 7 rounds, .* tol=1e-10 asks .*: give method='auto', or raise max_iter$",
     ):
         model = DecentralizedRidge(max_iter=7, graph="ring", method="saga-pd").fit(X, y)
     assert model.n_iter_ == 7
@@ -524,6 +524,42 @@ def test_refuses_parameters(model, error, match):
     X, y = small(2)
     with pytest.raises(error, match=match):
         model.fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_what_helps_where_a_fit_has_no_end():
+    """It said, of method="auto", that newton-pd diverged: give another, as newton-pd."""
+    X, y = small(2)
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    sides = X[:, 0] > np.median(X[:, 0])
+    clear = DecentralizedLogisticRegression(C=np.inf, max_iter=10)
+    with pytest.warns(ConvergenceWarning, match=r"told apart without a.*: give a smaller C$"):
+        clear.fit(frame, sides)
+    frame["rare"] = 1.0 * (np.arange(len(y)) < 2)
+    with pytest.warns(ConvergenceWarning, match=r"column 'rare' tells.* or give a smaller C$"):
+        clear.fit(frame, np.where(frame["rare"] == 1, 1, np.random.default_rng(0).permutation(y)))
+    none = DecentralizedModel(ew.Logistic(), max_iter=10)
+    with pytest.warns(ConvergenceWarning, match=r"give a loss with a ridge, as Logistic\(ridge="):
+        none.fit(X, sides)
+    with pytest.warns(ConvergenceWarning) as told:  # a hinge is zero beyond its margin
+        DecentralizedModel(ew.SmoothedHinge(), max_iter=2).fit(X, sides)
+    assert "mistake" not in str(told[0].message)
+
+
+def test_refuses_what_scikit_learn_lets_through():
+    X, y = small(2)
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    frame.loc[7, "c"] = 1e200
+    with pytest.raises(DataError, match=r"X has 1e\+200 in column 'c', row 7: give numbers below"):
+        DecentralizedLasso().fit(frame, y)
+    with pytest.raises(DataError, match=r"X has 1e\+200 in column 2, row 7: give numbers below"):
+        DecentralizedLasso().fit(sp.csr_array(frame.to_numpy()), y)
+    with pytest.raises(DataError, match=r"y has 1e\+200 in row 3: give numbers below"):
+        DecentralizedLasso().fit(X, np.where(np.arange(len(y)) == 3, 1e200, y))
+    names = np.where(y > 0, "ill", "well").astype(object)
+    names[[3, 5]] = None
+    with pytest.raises(DataError, match="y has no label in row 3 and in 1 more: drop that sample"):
+        DecentralizedLogisticRegression().fit(X, names)
 
 
 def test_refuses_data():

@@ -12,17 +12,11 @@ from edgewise.running.ending import (
     column_spread,
     row_lengths,
 )
-from edgewise.running.separation import (
-    falls_for_ever,
-    never_zero,
-    telling_columns,
-    told_apart,
-)
+from edgewise.running.separation import growth
 
 OVERFLOW = {"float64": 1e140, "float32": 1e15}  # beyond, squares and their sums are none
 UNEVEN_COLUMNS, VAST_COLUMNS = 10.0, 1e4  # Newton's method takes what lies between
 UNEVEN_ROWS, VAST_ROWS = 5.0, 100.0
-FEW_COLUMNS = 3  # that may be left out
 FAR_COLUMNS = 10.0  # times its spread, from zero
 SHARP = 30.0  # a loss's curvature
 WIDE_ENOUGH, NEWTONS_WIDTH = 0.1, 1e-3  # that steps can do with, and Newton's method
@@ -66,29 +60,13 @@ def sharp_loss(e: Ending) -> str:
 def separable_classes(e: Ending) -> str:
     """No ridge, no penalty, and a direction that is wrong about no sample: along it a logistic loss
     falls for ever."""
-    p, rows = e.problem, e.rows
-    free = not p.penalised and float(p.loss.ridge) == 0
-    if not free or p.classes is None or rows is None or not p.loss.linear:
+    if e.problem.classes is None or e.rows is None or e.problem.penalised:
         return ""
-    if not never_zero(p.loss):
+    found = growth(e.problem, e.rows, e.x, e.column)
+    if not found.cause:
         return ""
-    small = "and nothing keeps the model small, so that it grows for ever"
-    ridge = "give a ridge, as Logistic(ridge=1e-3), or a penalty"
-    if np.isfinite(e.x).all() and falls_for_ever(p, p.loss, rows, e.x):
-        return f"the classes can be told apart without a mistake, {small}: {ridge}"
-    telling = telling_columns(p, rows)
-    if 0 < len(telling) <= FEW_COLUMNS:
-        return (
-            f"{e.column(telling[0])} tells the class of some samples without a mistake, {small}: "
-            f"leave it out, or {ridge}"
-        )
-    if len(telling):
-        which = f"{len(telling)} columns, {e.column(telling[0])} for one, tell"
-        return f"{which} the class of some samples without a mistake, {small}: {ridge}"
-    if apart := told_apart(p, p.loss, rows):
-        what = "the classes" if apart == "all" else "some samples"
-        return f"{what} can be told apart without a mistake, {small}: {ridge}"
-    return ""
+    out = "leave it out, or " if found.few else ""
+    return f"{found.cause}: {out}give a ridge, as Logistic(ridge=1e-3), or a penalty"
 
 
 def widths(e: Ending) -> tuple[int, int, float]:

@@ -17,6 +17,7 @@ from edgewise.engines.faults import Faults, links_in_time, under_faults
 from edgewise.engines.mpi import MPI
 from edgewise.errors import AccuracyWarning, DataError, GraphError, MethodError, whole_number
 from edgewise.gradients.full import Full
+from edgewise.graph.from_text import graph_of
 from edgewise.graph.graph import Graph
 from edgewise.graph.mixing import laplacian_range
 from edgewise.graph.varying import TimeVarying
@@ -45,7 +46,11 @@ class NetworkSum:
 
 
 def sum_over(
+<<<<<<< HEAD
     graph: Graph | TimeVarying,
+=======
+    graph: Graph | str,
+>>>>>>> h20
     values: Any,
     accuracy: float = 1e-12,
     rounds: int = 100_000,
@@ -60,6 +65,7 @@ def sum_over(
     m_ij = 2 rho_ij x_i - m_ji. A node tells its neighbours its running estimate and nothing else.
     Lost messages, sleep and delays leave the sum as it is (`faults`).
 
+    graph     a `Graph`, or a text as `solve` takes it: "ring"
     accuracy  the error that every node ends with at most, beside the sum of the absolute values,
               entry by entry. It is measured, as this process knows all values; peers, who do not,
               go by their residual
@@ -69,21 +75,27 @@ def sum_over(
     >>> total.value.round(9), total.reached
     (array([  6., 150.]), True)
     """
+<<<<<<< HEAD
     graph, faults = links_in_time(graph, faults)
     numbers = as_numbers(graph, values)
+=======
+    several = isinstance(values, Sequence | np.ndarray)
+    network: Any = graph_of(graph, len(values)) if several else graph
+    numbers = as_numbers(network, values)
+>>>>>>> h20
     if not isinstance(accuracy, float) or not LEAST_ACCURACY <= accuracy < 1:
         raise MethodError(f"accuracy={accuracy!r}: give a number from {LEAST_ACCURACY:g} up to 1")
     whole_number("rounds", rounds, 1, MethodError)
     if faults is not None and (faults.leave or faults.join or faults.wipe):
         raise MethodError("a sum is over all nodes: leave join, leave and wipe out")
-    graph.require_connected()
+    network.require_connected()
     flat = numbers.reshape(len(numbers), -1)
     size = np.abs(flat).sum(0)
     shares = flat / np.where(size > 0, size, 1)  # entries may be of any magnitude
-    if graph.nodes == 1:
+    if network.nodes == 1:
         return NetworkSum(numbers[0], numbers, 0.0, True, 0, 0.0)
     with nullcontext() if engine is None else engine.together():
-        found = averaged(graph, shares, accuracy, rounds, faults, engine)
+        found = averaged(network, shares, accuracy, rounds, faults, engine)
     X, mean, error, taken, sent = found
     if error > accuracy:
         warnings.warn(

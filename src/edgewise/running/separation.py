@@ -5,7 +5,8 @@ That is so where some direction is wrong about no sample and right about one at 
 is mostly a level, or a missing cell's own column, that one of the classes never has.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +18,34 @@ from edgewise.problem.problem import Problem
 FAR = 30.0  # a margin beyond those that some losses want
 MOST_NUMBERS = 100_000  # of data at most, for a linear programme of them
 SECONDS = 3.0  # for that
+FEW = 3  # columns that may be left out
+GROWS = "without a mistake, and nothing keeps the model small, so that it grows for ever"
 WRONG = 1e-9  # of the largest margin, which is rounding
+
+
+class Growth(NamedTuple):
+    """That there is no best model, and why."""
+
+    cause: str  # nothing where there is one, or it cannot be told
+    few: bool = False  # columns that could be left out
+
+
+def growth(p: Problem, rows: Any, x: np.ndarray, named: Callable[[int], str]) -> Growth:
+    """Of a problem of classes without a penalty, at the model x."""
+    if np.any(np.asarray(p.loss.ridge)) or not p.loss.linear or not never_zero(p.loss):
+        return Growth("")
+    if np.isfinite(x).all() and falls_for_ever(p, p.loss, rows, x):
+        return Growth(f"the classes can be told apart {GROWS}")
+    telling = telling_columns(p, rows)
+    if len(telling):
+        few, which = len(telling) <= FEW, f"{named(int(telling[0]))} tells"
+        if not few:
+            which = f"{len(telling)} columns, {named(int(telling[0]))} for one, tell"
+        return Growth(f"{which} the class of some samples {GROWS}", few)
+    if apart := told_apart(p, p.loss, rows):
+        what = "the classes" if apart == "all" else "some samples"
+        return Growth(f"{what} can be told apart {GROWS}")
+    return Growth("")
 
 
 def falls_for_ever(p: Problem, loss: LinearLoss, rows: Any, x: np.ndarray) -> bool:
@@ -37,10 +65,10 @@ def falls_for_ever(p: Problem, loss: LinearLoss, rows: Any, x: np.ndarray) -> bo
 
 def never_zero(loss: LinearLoss) -> bool:
     """A loss that is zero beyond a margin has a minimum all the same."""
-    if loss.outputs > 1:
-        return True
-    far = jnp.full(1, FAR)
-    return bool((np.abs(np.asarray(loss.slope(far, far / FAR))) > 0).all())
+    C = loss.outputs
+    z = jnp.full(1, FAR) if C == 1 else FAR * (2 * jnp.eye(1, C) - 1)
+    right = jnp.ones(1) if C == 1 else jnp.zeros(1, int)
+    return bool((np.abs(np.asarray(loss.slope(z, right))) > 0).any())
 
 
 def telling_columns(p: Problem, rows: Any) -> np.ndarray:

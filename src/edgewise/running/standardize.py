@@ -14,6 +14,7 @@ from edgewise.data.stream import Stream
 from edgewise.engines.faults import Faults
 from edgewise.engines.mpi import MPI
 from edgewise.errors import DataError, GraphError
+from edgewise.graph.from_text import graph_of
 from edgewise.graph.graph import Graph
 from edgewise.problem.sample_weights import Weights
 from edgewise.running.network_sum import NetworkSum, sum_over
@@ -23,7 +24,7 @@ CONSTANT = 4 * np.finfo(np.float64).eps  # of the mean: a spread below it is rou
 
 def standardize(
     shards: Any,
-    graph: Graph,
+    graph: Graph | str,
     sample_weight: Any = None,
     accuracy: float = 1e-12,
     rounds: int = 100_000,
@@ -44,6 +45,7 @@ def standardize(
     ridge are on their coefficients. The shards remember the scaling, so `result.model` is in the
     units that the data came in.
 
+    graph          a `Graph`, or a text as `solve` takes it: "ring"
     sample_weight  one weight per sample, in the order that `Problem` takes it in
     accuracy, rounds, faults, engine  as `sum_over` has them
 
@@ -52,13 +54,14 @@ def standardize(
     >>> scaling.centre.round(6), scaled.X.std(0).round(6)
     (array([36.666667, 47.666667]), array([1., 1.]))
     """
-    if not isinstance(graph, Graph):
+    if not isinstance(graph, Graph | str):
         raise GraphError(f"{graph!r} is no Graph: standardize(shards, graph) in this order")
     held = as_shards(shards)
-    if held.nodes != graph.nodes:
+    network: Graph = graph_of(graph, held.nodes)
+    if held.nodes != network.nodes:
         raise GraphError(
-            f"the graph has {graph.nodes} nodes and the data have {held.nodes}: give a graph with "
-            f"{held.nodes} nodes"
+            f"the graph has {network.nodes} nodes and the data have {held.nodes}: give a graph "
+            f"with {held.nodes} nodes"
         )
     if held.scaling is not None:
         raise DataError("these shards are standardised already: give them as they were")
@@ -70,11 +73,11 @@ def standardize(
         "engine": engine,
     }
     p = held.features
-    first = sum_over(graph, [first_sums(X, each) for X, each in parts(held, w)], **options)
+    first = sum_over(network, [first_sums(X, each) for X, each in parts(held, w)], **options)
     total, sums, sizes = first.value[0], first.value[1 : p + 1], first.value[p + 1 :]
     about, unit = sums / total, np.where(sizes > 0, sizes / total, 1.0)
     second = sum_over(
-        graph, [second_sums(X, each, about, unit) for X, each in parts(held, w)], **options
+        network, [second_sums(X, each, about, unit) for X, each in parts(held, w)], **options
     )
     shift, square = second.value[1 : p + 1] / total, second.value[p + 1 :] / total
     both: tuple[NetworkSum, ...] = (first, second)

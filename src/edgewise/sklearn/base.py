@@ -26,7 +26,7 @@ from edgewise.problem.losses import Huber, Multinomial, Squared
 from edgewise.problem.penalties import L1
 from edgewise.running.result import Result
 from edgewise.running.solve import solve
-from edgewise.sklearn.checks import by_group, require, units_of, weights_of
+from edgewise.sklearn.checks import by_group, refuse_unusable, require, units_of, weights_of
 from edgewise.sklearn.convergence import Stalled, told
 from edgewise.sklearn.feature_scaling import FeatureScaling
 from edgewise.sklearn.solver_problem import (
@@ -102,7 +102,9 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
         return np.asarray(y, np.float64), weight
 
     scales_features = True
-    remedies = "raise max_iter or tol"  # where rounds run out
+    raised: tuple[str, ...] = ("max_iter", "tol")  # what helps where rounds run out
+    besides = ""
+    smaller = "give a smaller C"  # what keeps a model small
 
     # --- fitting ---------------------------------------------------------------------------------
 
@@ -139,6 +141,7 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
                 dtype=[np.float64, np.float32],
                 y_numeric=not self._classifies,
             )
+            refuse_unusable(X, y, getattr(self, "feature_names_in_", None))
         order = None if held is None else held.order
         weight = weights_of(sample_weight, len(y), order)
         labels, weight = self._labels(y, weight, fresh, classes)

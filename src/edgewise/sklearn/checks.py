@@ -1,13 +1,38 @@
 """What estimators are given beside X and y, looked at before a fit."""
 
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
+from edgewise.data.arrays import LARGEST, is_absent, is_sparse, unusable_rows
 from edgewise.data.scaling import Standardization
-from edgewise.data.shards import Shards
+from edgewise.data.shards import Shards, more
 from edgewise.errors import DataError, ProblemError
+
+IN_UNITS = f"give numbers below {LARGEST:g}, in a larger unit"
+
+
+def refuse_unusable(X: Any, y: np.ndarray, names: Sequence[str] | None) -> None:
+    """What scikit-learn lets through: numbers that cannot be squared, and texts without a text."""
+    if y.dtype == object and (without := [k for k, label in enumerate(y) if is_absent(label)]):
+        raise DataError(
+            f"y has no label in row {without[0]}{more(np.array(without))}: drop that sample or "
+            "fill in its label"
+        )
+    if y.dtype.kind == "f" and not (small := np.abs(y) < LARGEST).all():
+        k = int(np.argmin(small))
+        raise DataError(f"y has {y[k]:.3g} in row {k}: {IN_UNITS}")
+    rows = unusable_rows(X.data if is_sparse(X) else X)
+    if not len(rows):
+        return
+    if is_sparse(X):
+        rows = np.unique(np.searchsorted(X.indptr, rows, side="right") - 1)
+    row = X[[rows[0]]].toarray()[0] if is_sparse(X) else X[rows[0]]
+    j = int(np.argmin(np.abs(row) < LARGEST))
+    column = f"column {j}" if names is None else f"column {names[j]!r}"
+    raise DataError(f"X has {row[j]:.3g} in {column}, row {rows[0]}{more(rows)}: {IN_UNITS}")
 
 
 def weights_of(sample_weight: Any, samples: int, order: np.ndarray | None) -> np.ndarray:

@@ -159,7 +159,7 @@ class DecentralizedSVC(Classifier):
     `Decentralized`."""
 
     width: float
-    remedies = "raise max_iter, tol or width"
+    raised = ("max_iter", "tol", "width")
 
     def __init__(
         self,

@@ -51,7 +51,8 @@ class DecentralizedModel(ClassVoting):
     """
 
     scales_features = False
-    remedies = "raise max_iter or tol, or bring features to a like scale, which this leaves to you"
+    besides = ", or bring features to a like scale, which this leaves to you"
+    smaller = "give a loss with a ridge, as Logistic(ridge=1e-3), or a penalty"
 
     def __init__(
         self,
