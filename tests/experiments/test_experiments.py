@@ -403,6 +403,10 @@ def test_claims_across_figures():
     assert order_stays(all_falling(1), all_falling(1), 1e-2).holds is None  # all alike
     assert lsvr_catches_up(all_falling(1, LSVR_PD=0.9), base, 1e-2).holds is True
     assert lsvr_catches_up(base, base, 1e-2).holds is False
+    never = all_falling(1, SVR_PD=2, LSVR_PD=falling(0.1))
+    assert lsvr_catches_up(all_falling(1, LSVR_PD=0.9), never, 1e-2).holds is True
+    short = all_falling(1, LSVR_PD=falling(0.1, rows=15))
+    assert lsvr_catches_up(all_falling(1), short, 1e-2)[:2] == (None, CAP)
     assert ring_costs_little(all_falling(1), all_falling(1.2), 1e-2).holds is True
     assert ring_costs_little(all_falling(1), all_falling(2.0), 1e-2).holds is False
     slow = Curves({m: falling(0.2) for m in LINEUP})
