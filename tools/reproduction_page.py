@@ -74,7 +74,7 @@ def main(out: Path) -> None:
 
 
 def found(folder: Path) -> dict[str, Any]:
-    order = [*FIGURES, "complexity", "sketched", "pdmm"]
+    order = [*FIGURES, "complexity", "growth", "sketched", "pdmm"]
     paths = {name: folder / name / f"{name}.json" for name in order}
     return {name: json.loads(p.read_text()) for name, p in paths.items() if p.exists()}
 

@@ -33,11 +33,14 @@ from edgewise.experiments.lineup import LINEUP, oracle_budget
 from edgewise.experiments.looks import LOOKS
 from edgewise.experiments.oracle import (
     NEVER,
+    SAMPLED,
     asvr_swings,
     both_lead,
     dane_leads_the_others,
+    early_stopping_leads,
     edge_fails,
     rounds_alike,
+    ten_times,
 )
 from edgewise.experiments.passages import ROUNDS, Curves, Span
 from edgewise.experiments.ring import ring_costs_little
@@ -379,6 +382,15 @@ def test_rounds_are_alike():
     assert rounds_alike(Curves(near)).holds is True
     assert rounds_alike(Curves(near | {"EXTRA": falling(1.2)})).holds is False
     assert rounds_alike(Curves({m: falling(5) for m in LINEUP})).holds is None  # all at the floor
+    short = Curves(near | {"EXTRA": falling(1.2, rows=9)})
+    assert rounds_alike(short)[:2] == (None, "EXTRA was not run that long")
+
+
+def test_early_stopping_in_rounds_among_all_and_among_those_that_draw():
+    others = all_falling(1, SVR_PD=2, SVR_ES=3, EXTRA=4)
+    assert early_stopping_leads(tuple(LINEUP))(others, 1e-2).holds is False
+    assert early_stopping_leads(SAMPLED)(others, 1e-2).holds is True
+    assert ten_times(others, 1e-2).holds is False
 
 
 def test_claims_across_figures():
@@ -391,6 +403,10 @@ def test_claims_across_figures():
     assert order_stays(all_falling(1), all_falling(1), 1e-2).holds is None  # all alike
     assert lsvr_catches_up(all_falling(1, LSVR_PD=0.9), base, 1e-2).holds is True
     assert lsvr_catches_up(base, base, 1e-2).holds is False
+    never = all_falling(1, SVR_PD=2, LSVR_PD=falling(0.1))
+    assert lsvr_catches_up(all_falling(1, LSVR_PD=0.9), never, 1e-2).holds is True
+    short = all_falling(1, LSVR_PD=falling(0.1, rows=15))
+    assert lsvr_catches_up(all_falling(1), short, 1e-2)[:2] == (None, CAP)
     assert ring_costs_little(all_falling(1), all_falling(1.2), 1e-2).holds is True
     assert ring_costs_little(all_falling(1), all_falling(2.0), 1e-2).holds is False
     slow = Curves({m: falling(0.2) for m in LINEUP})

@@ -1,11 +1,14 @@
 """Figure 1: divergence against oracle calls and against rounds, 2000 samples a node."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from edgewise.experiments.claims import (
     FALLEN,
     STUCK,
     Answer,
+    AtLevel,
     Claim,
     ahead,
     compared,
@@ -18,6 +21,8 @@ from edgewise.experiments.lineup import LINEUP, OTHERS, PROPOSED
 from edgewise.experiments.passages import ROUNDS, Curves, quickest
 
 SVR = ("SVR-PD", "SVR-PD, early stopping")
+FAR = 1e6  # times the start: a run that is lost
+SAMPLED = tuple(m for m, entry in LINEUP.items() if not entry.whole)
 STAR = (*SVR, "ASVR-PD")
 REST = tuple(m for m in LINEUP if m not in STAR)
 NEVER = "early stopping never fires, so that both are one run"
@@ -62,6 +67,9 @@ def rounds_alike(c: Curves) -> Answer:
     ours, and none is below it. Told is the best of the others over the best of ours."""
     end = min(float(c.traces[m][ROUNDS][-1]) for m in SVR)
     values = {m: c.after(m, end) for m in LINEUP if m in c}
+    for m, value in values.items():
+        if c.traces[m][ROUNDS][-1] < end and 1e-12 < value / c.first(m) < FAR:
+            return Answer(None, f"{m} was not run that long")
     ours = min(v for m, v in values.items() if m in PROPOSED)
     others = [v for m, v in values.items() if m in OTHERS]
     near = sum(v < 10 * ours for v in others)
@@ -78,10 +86,18 @@ def both_lead(c: Curves, level: float) -> Answer:
     return found
 
 
-def early_stopping_leads(c: Curves, level: float) -> Answer:
-    if c.alike(*SVR):
-        return Answer(None, NEVER)
-    return ahead(SVR[1:], tuple(m for m in LINEUP if m != SVR[1]), unit=ROUNDS)(c, level)
+def early_stopping_leads(rivals: Sequence[str]) -> AtLevel:
+    def test(c: Curves, level: float) -> Answer:
+        return Answer(None, NEVER) if c.alike(*SVR) else found(c, level)
+
+    found = ahead(SVR[1:], tuple(m for m in rivals if m != SVR[1]), unit=ROUNDS)
+    return test
+
+
+def ten_times(c: Curves, level: float) -> Answer:
+    rivals = tuple(m for m in SAMPLED if m not in SVR)
+    found = ahead(SVR[1:], rivals, 10.0, ROUNDS)
+    return Answer(None, NEVER) if c.alike(*SVR) else found(c, level)
 
 
 FIGURE = Figure(
@@ -122,7 +138,17 @@ FIGURE = Figure(
         ),
         Claim(
             "ours: in rounds SVR-PD with early stopping is the best of all",
-            over_levels(early_stopping_leads, "best of the others over it, in rounds"),
+            over_levels(
+                early_stopping_leads(tuple(LINEUP)), "best of the others over it, in rounds"
+            ),
+        ),
+        Claim(
+            "ours: in rounds SVR-PD with early stopping is the best of those that draw samples",
+            over_levels(early_stopping_leads(SAMPLED), "best of the others over it, in rounds"),
+        ),
+        Claim(
+            "ours: and but for plain SVR-PD ten times ahead of them",
+            over_levels(ten_times, "best of the others over it, in rounds"),
         ),
     ),
 )

@@ -216,14 +216,14 @@ def draw(traces: Mapping[Cell, Trace], found: Both, path: Path) -> None:
         line = left.lines[-1]
         line.set_label(f"{cell.method}, {cell.setting}")
         if cell == Cell(AUTOMATIC, "PD"):
-            line.set(color="#56b4e9", marker="D")
+            line.set(color="#56b4e9", marker="D", markerfacecolor="#56b4e9")
     rounds, style = np.arange(1, COMPARED + 1), look("quadratic PDMM") | {"linestyle": ""}
     every = places(rounds, 0) + places(rounds, 1)
     left.plot(rounds[every], found.divergences[every], **style, label="quadratic PDMM, as printed")
     first = found.divergences[0]
     left.set(xscale="log", yscale="log", xlabel="communication rounds", ylabel="Bregman divergence")
-    left.set(ylim=(max(left.get_ylim()[0], LOWEST * first), 10 * first))
-    left.legend()
+    left.set(ylim=(max(left.get_ylim()[0], LOWEST * first) / 100, 10 * first))
+    left.legend(loc="lower left")
     for form, dash in (("node", "-"), ("edge", "--")):
         right.plot(rounds, found.apart[form], dash, label=f"{form} form")
     right.axhline(np.finfo(float).eps * found.largest, color="0.6", linestyle=":")

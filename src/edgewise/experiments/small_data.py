@@ -1,6 +1,8 @@
 """Figure 2: 50 samples a node."""
 
-from edgewise.experiments.claims import COARSE, UNREACHED, Answer, Claim, over_pairs
+import numpy as np
+
+from edgewise.experiments.claims import CAP, COARSE, UNREACHED, Answer, Claim, over_pairs
 from edgewise.experiments.figure import Figure
 from edgewise.experiments.lineup import LINEUP
 from edgewise.experiments.passages import Curves, Span
@@ -31,12 +33,16 @@ def order_stays(here: Curves, there: Curves, level: float) -> Answer:
 
 def lsvr_catches_up(here: Curves, there: Curves, level: float) -> Answer:
     """In calls at most 1.5 times SVR-PD's, and at least 1.5 times better than with many samples."""
-    pairs = [[c.span(m, level) for m in BOTH] for c in (here, there)]
-    if any(span.high == float("inf") for pair in pairs for span in pair):
+    (lsvr, svr), (lsvr_there, svr_there) = ([c.span(m, level) for m in BOTH] for c in (here, there))
+    if np.inf in (lsvr.high, svr.high, svr_there.high):
         return Answer(None, UNREACHED)
-    now, then = (lsvr.high / svr.high for lsvr, svr in pairs)
-    if min(span.low for pair in pairs for span in pair) <= 0:
-        return Answer(None, COARSE, now)
+    if min(lsvr.low, svr.low, lsvr_there.low, svr_there.low) <= 0:
+        return Answer(None, COARSE)
+    now = lsvr.high / svr.high
+    capped = lsvr_there.high == np.inf  # then it would have taken more than all it spent
+    then = (lsvr_there.low if capped else lsvr_there.high) / svr_there.high
+    if capped and now <= 1.5 and then < 1.5 * now:
+        return Answer(None, CAP, now)
     return Answer(now <= 1.5 and then >= 1.5 * now, number=now)
 
 
