@@ -46,11 +46,7 @@ class NetworkSum:
 
 
 def sum_over(
-<<<<<<< HEAD
-    graph: Graph | TimeVarying,
-=======
-    graph: Graph | str,
->>>>>>> h20
+    graph: Graph | TimeVarying | str,
     values: Any,
     accuracy: float = 1e-12,
     rounds: int = 100_000,
@@ -75,14 +71,10 @@ def sum_over(
     >>> total.value.round(9), total.reached
     (array([  6., 150.]), True)
     """
-<<<<<<< HEAD
-    graph, faults = links_in_time(graph, faults)
-    numbers = as_numbers(graph, values)
-=======
     several = isinstance(values, Sequence | np.ndarray)
-    network: Any = graph_of(graph, len(values)) if several else graph
+    named: Any = graph_of(graph, len(values)) if several else graph
+    network, faults = links_in_time(named, faults)
     numbers = as_numbers(network, values)
->>>>>>> h20
     if not isinstance(accuracy, float) or not LEAST_ACCURACY <= accuracy < 1:
         raise MethodError(f"accuracy={accuracy!r}: give a number from {LEAST_ACCURACY:g} up to 1")
     whole_number("rounds", rounds, 1, MethodError)
