@@ -2,7 +2,7 @@
 are wrong, and a small neural network, whose nodes hold different parts of the plane."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,9 +14,8 @@ from edgewise.data.synthetic import epsilon_like
 from edgewise.experiments.claims import amount
 from edgewise.experiments.estimator_runs import ESTIMATORS, METHODS, NAMES, Bench, Runs, draw
 from edgewise.experiments.experiment import AUTOMATIC, BEYOND, TUNED, Job, Outcome, Verdict
-from edgewise.gradients import PAGE
 from edgewise.graph.graph import Graph
-from edgewise.methods.primal_dual import PrimalDual
+from edgewise.methods.catalogue import make
 from edgewise.problem.losses import CustomLoss, Logistic, Sigmoid
 from edgewise.problem.problem import Problem
 from edgewise.running.solve import solve
@@ -195,11 +194,11 @@ def network_is_one(
 
 def local_training(problems: Mapping[str, tuple[Problem, Any]], graph: Graph) -> Verdict:
     """Many steps between two messages find a node's own minimum, unless it has several."""
-    holds, said = {}, []
+    holds, said, single = {}, [], make("page-pd")
     for name, (problem, X0) in problems.items():
         options: dict[str, Any] = {"X0": X0, "rounds": FEW, "record_every": FEW, "progress": False}
         left = []
-        for method in (PrimalDual(PAGE(), local="auto"), PrimalDual(PAGE())):
+        for method in (replace(single, local="auto"), single):
             trace = solve(problem, graph, method, **options).trace
             left.append(float(trace["residual"][-1] / trace["residual"][0]))
         holds[name] = left[0] <= 0.1 * left[1]
