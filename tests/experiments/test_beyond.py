@@ -117,6 +117,15 @@ def test_verdicts_on_losses_that_are_not_convex():
     assert str(nonconvex.comes_there(Told(pd_Full=1e9), problem, "pd")) == "does not hold"
 
 
+def test_local_training_is_told_from_one_step_a_round(monkeypatch):
+    monkeypatch.setattr(nonconvex, "FEW", 200)
+    rows, _, _ = nonconvex.mislabelled(4, 20, np.random.default_rng(0))
+    problem = ew.Problem(rows.parts, ew.Sigmoid(ridge=1e-3))
+    verdict = nonconvex.local_training({"here": (problem, None)}, ew.Graph.ring(4))
+    assert verdict.holds == {"here": True}
+    assert "here" in verdict.numbers
+
+
 def test_labels_are_wrong_where_it_says_so():
     rng = np.random.default_rng(0)
     rows, X, y = nonconvex.mislabelled(4, 200, rng)

@@ -11,14 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 from edgewise.errors import InputError, ProblemError
 from edgewise.methods.contract import Method
 from edgewise.problem.from_text import loss_of
-from edgewise.problem.losses import Logistic, Multinomial, SmoothedHinge, Squared
+from edgewise.problem.losses import Logistic, Multinomial, Sigmoid, SmoothedHinge, Squared
 from edgewise.sklearn.base import MAX_ITER, METHOD, TOL
 from edgewise.sklearn.classifiers import ClassVoting
 from edgewise.sklearn.feature_scaling import FeatureScaling
 from edgewise.sklearn.solver_problem import SharedProblem, coded, undetermined
 
 PROBABILISTIC = (Logistic, Multinomial)
-CLASSIFYING = (*PROBABILISTIC, SmoothedHinge)
+CLASSIFYING = (*PROBABILISTIC, SmoothedHinge, Sigmoid)
 
 
 def kind_of(loss: Any) -> Any:
@@ -41,8 +41,8 @@ class DecentralizedModel(ClassVoting):
     """Mean loss + penalty, of any loss and penalty of Edgewise; the intercept is in no penalty.
 
     loss      `Squared()` (the default), `Huber()`, `CustomLoss(fn)`: a regressor; `Logistic()`,
-              `Multinomial()`, `SmoothedHinge()`: a classifier, of any number of classes; or as
-              the command line takes it: "logistic", "huber:0.5"
+              `Multinomial()`, `SmoothedHinge()`, `Sigmoid()`: a classifier, of any number of
+              classes; or as the command line takes it: "logistic", "huber:0.5"
     penalty   `L1(...)`, `Box(...)`, ..., anything with value(x) and prox(x, t); or a text:
               "l1:0.1", "l1:0.1 + box:-1,1"; default none
 
@@ -124,6 +124,8 @@ class DecentralizedModel(ClassVoting):
     def _chosen(self, problem: SharedProblem) -> tuple[Any, str]:
         """Of several models that are as good, pdmm comes to the shortest: it steps along rows."""
         if self.method != METHOD or problem.penalised or not problem.loss.linear:
+            return self.method, ""
+        if not problem.convex:
             return self.method, ""
         if np.any(problem.loss.ridge) or not undetermined(problem):
             return self.method, ""

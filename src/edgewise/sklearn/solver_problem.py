@@ -11,7 +11,7 @@ from jax import Array
 from edgewise.backend.pytree import pytree
 from edgewise.centralised.smooth_part import slopes
 from edgewise.problem.block import Block, Links
-from edgewise.problem.losses import Logistic, Multinomial, SmoothedHinge
+from edgewise.problem.losses import Logistic, Multinomial, Sigmoid, SmoothedHinge
 from edgewise.problem.problem import Problem
 from edgewise.problem.rows import make_rows
 
@@ -43,28 +43,39 @@ class CodedMultinomial(Coded, Multinomial):
     outputs: int = 0
 
 
-@pytree("outputs")
-class CodedHinge(Coded, SmoothedHinge):
-    """With C > 2 classes the sum of C hinges, each of one class against the rest."""
+class OneAgainstRest:
+    """With C > 2 classes the sum of C losses for two classes, each of one against the rest."""
 
-    width: Any = 0.5
-    ridge: Any = 0.0
-    outputs: int = 1
+    outputs: int
 
     def value(self, z: Array, y: Array) -> Array:
-        each = super().value(z, self._signs(z, y))
+        each: Array = super().value(z, self._signs(z, y))  # type: ignore[misc]
         return each if self.outputs == 1 else each.sum(-1)
 
     def slope(self, z: Array, y: Array) -> Array:
-        return super().slope(z, self._signs(z, y))
-
-    def secant(self, z: Array, y: Array) -> Array:
-        return super().secant(z, self._signs(z, y))
+        made: Array = super().slope(z, self._signs(z, y))  # type: ignore[misc]
+        return made
 
     def _signs(self, z: Array, y: Array) -> Array:
         if self.outputs == 1:
             return y
         return jnp.where(y[..., None] == jnp.arange(self.outputs), 1.0, -1.0).astype(z.dtype)
+
+
+@pytree("outputs")
+class CodedHinge(Coded, OneAgainstRest, SmoothedHinge):
+    width: Any = 0.5
+    ridge: Any = 0.0
+    outputs: int = 1
+
+    def secant(self, z: Array, y: Array) -> Array:
+        return super().secant(z, self._signs(z, y))
+
+
+@pytree("outputs")
+class CodedSigmoid(Coded, OneAgainstRest, Sigmoid):
+    ridge: Any = 0.0
+    outputs: int = 1
 
 
 def coded(loss: Any, classes: int) -> Any:
@@ -73,6 +84,8 @@ def coded(loss: Any, classes: int) -> Any:
     outputs = classes if classes > 2 else 1
     if type(loss) is SmoothedHinge:
         return CodedHinge(loss.width, loss.ridge, outputs)
+    if type(loss) is Sigmoid:
+        return CodedSigmoid(loss.ridge, outputs)
     if type(loss) is Multinomial or (type(loss) is Logistic and outputs > 1):
         return CodedMultinomial(loss.ridge, classes)
     return CodedLogistic(loss.ridge) if type(loss) is Logistic else None

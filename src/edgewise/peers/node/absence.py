@@ -50,4 +50,5 @@ def ending_of(peer: PeerState, reason: str, deserter: int | None = None) -> Endi
     met = tol is not None and agreed and bool(peer.residual <= tol)
     numbers = peer.round, float(peer.residual), tol, V
     alarms = tuple(peer.alarms.values())
-    return Ending(reason, *numbers, met, absent, lost, deserter, alarms)
+    convex = peer.problem.convex
+    return Ending(reason, *numbers, met, absent, lost, deserter, alarms, convex=convex)

@@ -38,6 +38,7 @@ class Ending:
     deserter: int | None = None  # who left while its messages were still needed
     alarms: tuple[str, ...] = ()  # that held at the end
     unsaved: str = ""  # what could not be written, and where the model is instead
+    convex: bool = True  # the loss: else it ends at a stationary point
 
     @property
     def exit_code(self) -> int:
@@ -71,7 +72,8 @@ class Ending:
         if self.tol is None:
             return ["no tol was given, so that nothing says whether that is enough"]
         if self.met:
-            return [f"tol {self.tol:.0e} met by {self.who()}"]
+            where = "" if self.convex else ": a stationary point, as the loss is not convex"
+            return [f"tol {self.tol:.0e} met by {self.who()}{where}"]
         small = self.residual <= self.tol / np.sqrt(self.nodes)
         if small:
             return [f"tol {self.tol:.0e} met here, and not known to be met by all {self.nodes}"]
