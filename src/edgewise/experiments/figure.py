@@ -188,7 +188,7 @@ class FigureProblem:
 
     @cached_property
     def literal(self) -> Problem:
-        return data.problem_of(self.scale, self.K, self.ridge, self.job.data, literal=True)
+        return data.to_the_letter(self.problem)
 
     def tune(self, name: str, stop: threading.Event) -> dict[str, float]:
         method = LINEUP[name].make(self.scale)
