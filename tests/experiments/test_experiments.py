@@ -30,7 +30,7 @@ from edgewise.experiments.experiment import AUTOMATIC, PRINTED, SMALL, TUNED, Jo
 from edgewise.experiments.figure import FigureProblem, FigureRun
 from edgewise.experiments.large_data import asvr_is_ahead_at_first, stopping_changes_little
 from edgewise.experiments.lineup import LINEUP, oracle_budget
-from edgewise.experiments.looks import LOOKS
+from edgewise.experiments.looks import LOOKS, look
 from edgewise.experiments.oracle import (
     NEVER,
     SAMPLED,
@@ -449,3 +449,4 @@ def test_verdicts_in_words():
 
 def test_every_method_looks_like_no_other():
     assert len({LOOKS[m] for m in LINEUP}) == len({LOOKS[m][0] for m in LINEUP}) == len(LINEUP)
+    assert look("another") == look("another") != look("one more")

@@ -68,6 +68,12 @@ def transcript(problem, graph, estimate, draws, eta, rho, rounds):
     return np.array(answers)
 
 
+def both():
+    """To the letter, and with the ridge put in exactly."""
+    exact = data.problem_of(TINY, 6, TAU, None)
+    return data.to_the_letter(exact), exact
+
+
 CASES = {
     "SAGA-PD": (literal.saga, 1),
     "ASVR-PD": (lambda node, y: literal.asvrg(node, y, momentum=0.99, ask=0.2, floor=0.0), 2),
@@ -81,7 +87,7 @@ def test_as_printed_is_the_papers_algorithm_to_the_letter(name):
     method, printed = LINEUP[name].with_printed(TINY), LINEUP[name].printed
     runs = {}
     for exactly in (False, True):
-        problem = data.problem_of(TINY, 6, TAU, None, literal=not exactly)
+        problem = both()[exactly]
         runs[exactly] = ew.solve(
             problem, graph, method, rounds=30, seed=SEED, reference=False, dtype="float64"
         ).X
@@ -109,5 +115,5 @@ def test_only_as_printed_and_where_it_differs(tmp_path):
 
 
 def test_both_readings_are_one_problem():
-    exact, inside = (data.problem_of(TINY, 6, TAU, None, literal=flag) for flag in (False, True))
+    inside, exact = both()
     np.testing.assert_allclose(ew.reference(inside).x, ew.reference(exact).x, atol=1e-9)

@@ -18,29 +18,27 @@ from edgewise.problem.problem import Problem
 SEED = 0  # of data and graph
 
 
-def problem_of(
-    scale: Scale, K: int, ridge: float, path: str | None, literal: bool = False
-) -> Problem:
-    """V nodes with K samples each, rows of length 1, labels -1 and 1.
-
-    `literal`: the ridge is part of every sample's loss, as the paper writes its f_i(x, xi), and not
-    put in exactly. The problem is the same. What is remembered of a sample is then a whole vector,
-    and SAGA's and ASVRG's estimates have the ridge's gradient from where they last looked.
-    """
+def problem_of(scale: Scale, K: int, ridge: float, path: str | None) -> Problem:
+    """V nodes with K samples each, rows of length 1, labels -1 and 1."""
     shape = (scale.nodes * K, scale.features)
     X, y = aligned_empty(shape, scale.dtype), aligned_empty(shape[:1], scale.dtype)
     if path is None:
         fill_epsilon_like(X, y, seed=SEED)
     else:
         fill_from(path, X, y)
-    shards = Shards(X, y, np.full(scale.nodes, K))
-    if not literal:
-        return Problem(shards, Logistic(ridge=ridge))
+    return Problem(Shards(X, y, np.full(scale.nodes, K)), Logistic(ridge=ridge))
+
+
+def to_the_letter(problem: Problem) -> Problem:
+    """The same, but the ridge is part of every sample's loss, as the paper writes its f_i(x, xi),
+    and not put in exactly. What is remembered of a sample is then a whole vector, and SAGA's and
+    ASVRG's estimates have the ridge's gradient from where they last looked."""
+    ridge = float(problem.loss.ridge)
 
     def of_a_sample(x: Array, d: Array, c: Array) -> Array:
         return jax.nn.softplus(-c * (d @ x)) + ridge / 2 * (x @ x)
 
-    return Problem(shards, CustomLoss(of_a_sample, smoothness=0.25 + ridge))
+    return Problem(problem.shards, CustomLoss(of_a_sample, smoothness=0.25 + ridge))
 
 
 def fill_from(path: str, X: np.ndarray, y: np.ndarray) -> None:

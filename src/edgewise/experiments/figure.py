@@ -40,6 +40,7 @@ from edgewise.study.tune import tune, with_factors
 SETTINGS = (PRINTED, TUNED, AUTOMATIC)
 TUNING = "tuning"
 TARGET = 1e-9  # of tuning, as a part of the divergence at the start
+LOOKS = 400  # at a run that goes on beyond the printed rounds, about: they cost as much as it
 FINER = 10  # times as many looks at whole-gradient methods, whose rounds are few and costly
 FLOOR = 1e-13  # of the same: nothing is learnt of whole-gradient methods below, nor above 1/FLOOR
 
@@ -188,7 +189,7 @@ class FigureProblem:
 
     @cached_property
     def literal(self) -> Problem:
-        return data.problem_of(self.scale, self.K, self.ridge, self.job.data, literal=True)
+        return data.to_the_letter(self.problem)
 
     def tune(self, name: str, stop: threading.Event) -> dict[str, float]:
         method = LINEUP[name].make(self.scale)
@@ -209,8 +210,13 @@ class FigureProblem:
         method = entry.make(scale)
         patience = 1 if entry.whole else self.figure.patience
         rounds, budget = scale.rounds * patience, self.budget * patience
-        # where calls are rarer than they are on the whole
-        most = max(rounds, 4 * int(np.ceil(budget / entry.calls(self.K, scale))))
+        long = max(rounds, int(np.ceil(budget / entry.calls(self.K, scale))))
+        most = max(rounds, 4 * long)  # where calls are rarer than they are on the whole
+        every = max(
+            scale.rounds // scale.looks // (FINER if entry.whole else 1),
+            long // (LOOKS * patience),
+            1,
+        )
         if cell.setting == TUNED:
             method = with_factors(method, self.problem, self.graph, self.factors[cell.method])
         if cell.setting == PRINTED:
@@ -233,7 +239,7 @@ class FigureProblem:
             method,
             rounds=most,
             seed=cell.seed,
-            record_every=max(1, scale.rounds // scale.looks // (FINER if entry.whole else 1)),
+            record_every=every,
             reference=self.star,
             dtype=scale.dtype,
             progress=False,

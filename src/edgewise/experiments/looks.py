@@ -6,6 +6,7 @@ stand at other places on each line, so that lines that coincide can be told.
 
 from collections.abc import Sequence
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -37,7 +38,7 @@ LOWEST = 1e-13
 
 
 def look(method: str) -> dict[str, Any]:
-    colour, dash, marker = LOOKS[method]
+    colour, dash, marker = LOOKS.get(method) or other(method)
     face = colour if dash == "-" else "white"
     size = 7 if marker in "*PX" else 5
     return {
@@ -48,6 +49,12 @@ def look(method: str) -> dict[str, Any]:
         "markersize": size,
         "markerfacecolor": face,
     }
+
+
+def other(method: str) -> tuple[str, str, str]:
+    """Of a method that is none of the paper's: always the same for a name."""
+    k = crc32(method.encode())
+    return f"C{k % 10}", "-.", "<>hH8"[k // 10 % 5]
 
 
 def draw_method(ax: Any, method: str, runs: Sequence[DrawableTrace], x: str) -> None:
@@ -62,7 +69,7 @@ def draw_method(ax: Any, method: str, runs: Sequence[DrawableTrace], x: str) -> 
     across, heights = across[keep], heights[:, keep]
     if len(across) == 0:
         return
-    order = list(LOOKS).index(method)
+    order = list(LOOKS).index(method) if method in LOOKS else crc32(method.encode()) % 100
     ax.plot(across, np.median(heights, 0), markevery=places(across, order), **look(method))
     if len(runs) > 1:
         low, high = heights.min(0), heights.max(0)
