@@ -50,7 +50,8 @@ nodes differ in what they have and in how much, but for the lasso, whose samples
 Graphs: a ring, and a random one with {edges} edges. Problems with a penalty are run by the methods
 that take one; the l2 ones have their ridge in the loss, so that all can take part. Left out:
 `s-diging`, which is `gt-saga`; `sk-pd` and `sk-pd-fd`, whose oracle is another; `asvr-pd-paper`,
-which has its own steps; `push-saga` and `push-diging`, for links that go one way. A Hessian of a sample counts as a call, as its gradient does.
+which has its own steps; `push-saga` and `push-diging`, for links that go one way. A Hessian of a
+sample counts as a call, as its gradient does.
 """
 
 
