@@ -41,6 +41,7 @@ def cases(rounds: int) -> dict[str, dict[str, Any]]:
     at = last_event(rounds)
     events = {"wipe": (2, at), "leave": (7, at), "join": (11, at), "down": (*LINK, 0, at)}
     thirds = [ew.Graph.from_edges(GRAPH.edges[k::3], NODES) for k in range(3)]
+    short, long = (ew.TimeVarying(thirds, every=k) for k in (5, 10))
     rough = {"drop": 0.2, "burst": 10, "delay": 5, "awake": 0.5, "nap": 3}
     return {
         "none": {},
@@ -53,7 +54,8 @@ def cases(rounds: int) -> dict[str, dict[str, Any]]:
         "nodes 10 times slower than others": {"awake": np.linspace(0.1, 1, NODES)},
         "a link down for a while": {"down": events["down"]},
         "links by turns: one neighbour a round": {"links": ew.TimeVarying.matchings(GRAPH)},
-        "links by turns: three graphs, 10 rounds each": {"links": ew.TimeVarying(thirds, every=10)},
+        "links by turns: three graphs, 5 rounds each": {"links": short},
+        "links by turns: three graphs, 10 rounds each": {"links": long},
         "links at random: a fifth of them a round": {"links": ew.TimeVarying.random(GRAPH, 0.2)},
         "one node wiped": {"wipe": events["wipe"]},
         "one node leaves": {"leave": events["leave"]},

@@ -1,5 +1,6 @@
 """Graphs whose links come and go: which links are there in which round, that methods that heal end
-at the optimum which scikit-learn finds, and that the others are told."""
+at the optimum which scikit-learn finds, on these graphs (docs/faults.md has turns on which some do
+not), and that the others are told."""
 
 from functools import cache
 

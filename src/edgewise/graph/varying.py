@@ -17,9 +17,10 @@ class TimeVarying:
     """Graphs on the same nodes, one after another, each for `every` rounds, and again from the
     first. In a round nothing goes over a link that its graph does not have.
 
-    No graph need be connected, only their `union`. The methods that heal stay exact: a node steps
-    with what it last heard from each neighbour in the union. `solve`, `compare` and `tune` take it
-    as a graph.
+    No graph need be connected, only their `union`: a node steps with what it last heard from each
+    neighbour there. The methods that heal stay exact where links are drawn at random; by fixed
+    turns pdmm and lt-saga-pd do, see docs/faults.md. `solve`, `compare`, `tune` and `sum_over` take
+    it as a graph.
 
     >>> ring = Graph.ring(6)
     >>> TimeVarying([Graph.from_edges(ring.edges[k::2], 6) for k in (0, 1)], every=5)

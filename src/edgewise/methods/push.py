@@ -42,9 +42,9 @@ class PushTracking(MethodDefaults):
     right. With Full() and "mix" it is ADD-OPT (Xi, Xin, Khan 2018). Of the papers the abstracts
     were at hand; the listings are as commonly known.
 
-    eta: one step for all, by rule the estimator's least, or two thirds of the longest, in halves of
-    that, for which this is stable on squares of the largest curvature (`stable`): found from
-    eigenvalues, for up to 300 nodes. z is what the models are.
+    eta: one step for all, by rule the estimator's least, or so many times two thirds of it that
+    even 3/2 of the step is stable on squares of the largest curvature (`stable`), by eigenvalues,
+    for up to 300 nodes. z is what the models are.
 
     Not where links go both ways, for everything else here is faster there; not with a penalty, nor
     where messages get lost: what is lost is a share of the sums that make it exact.
@@ -115,8 +115,8 @@ def mixing_matrix(graph: Any) -> np.ndarray:
 
 
 def stable(network: Network, longest: float, first: str) -> float:
-    """`longest`, or two thirds of the first of its halves for which no mode grows where all losses
-    have the largest curvature. The tracker's sum is conserved, which is one eigenvalue 1."""
+    """`longest`, or so many times two thirds of it that no mode grows, with 3/2 of the step, where
+    all losses have the largest curvature. The tracker's sum is conserved: one eigenvalue is 1."""
     V = network.graph.nodes
     if V > MOST_NODES:
         raise MethodError(
@@ -131,9 +131,9 @@ def stable(network: Network, longest: float, first: str) -> float:
     slope = float(network.curvatures.mean.max()) * np.diag(y.sum() / (V * y))
     eta = longest
     while eta > SHORTEST * longest:
-        push = eta * (B if first == "step" else eye)
+        push = 1.5 * eta * (B if first == "step" else eye)
         modes = np.block([[B, -push], [slope @ (B - eye), B - slope @ push]])
         if np.sort(np.abs(np.linalg.eigvals(modes)))[-2] < 1:
             break
-        eta /= 2
-    return eta if eta == longest else eta * 2 / 3
+        eta *= 2 / 3
+    return eta
