@@ -80,7 +80,7 @@ def test_they_reach_the_optimum(graph, name):
 
 def test_auto_takes_it_and_says_so():
     run = ew.solve(problem(), GRAPHS["random"](), rounds=100, reference=False)
-    assert run.method_note == "auto: push-saga, because links go one way"
+    assert run.method_note == "auto: push-diging, because links go one way"
     tuned = ew.tune(problem(), GRAPHS["random"](), budget=200, factors=(0.5, 1))
     assert tuned.factors.keys() == {"eta"}
 

@@ -98,7 +98,7 @@ def test_auto_takes_no_hessians_of_it(linear):
 def test_auto_comes_to_a_stationary_point_and_says_so():
     result = ew.solve(sigmoid_problem(), GRAPH, rounds=20_000, tol=1e-9)
     assert result.converged
-    assert result.method_note.startswith("auto: page-pd, because the loss is not convex")
+    assert result.method_note.startswith("auto: pd, because the loss is not convex")
     assert "a stationary point, as the loss is not convex" in result.message
     assert "optimum" not in result.message
     assert np.linalg.norm(gradient_of_all(result.x)) < 1e-8
@@ -121,7 +121,7 @@ def test_no_message_of_a_run_that_falls_short_speaks_of_an_optimum():
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_methods_that_need_convex_problems_are_refused(name):
-    with pytest.raises(MethodError, match=r"to be convex.*use page-pd"):
+    with pytest.raises(MethodError, match=r"to be convex.*use pd, or"):
         ew.solve(sigmoid_problem(), GRAPH, name, rounds=5)
     with pytest.raises(MethodError, match="to be convex"):
         settled(Fit(loss="sigmoid", method=name), sigmoid_problem())
@@ -207,7 +207,7 @@ def test_a_network_is_fitted_from_one_start_to_a_stationary_point():
     start = loss.flatten(random_params(1))
     result = ew.solve(problem, GRAPH, X0=start, rounds=30_000, tol=1e-6)
     assert result.converged, result.message
-    assert result.method_note.startswith("auto: page-pd")
+    assert result.method_note.startswith("auto: pd,")
     assert "stationary point" in result.message
     assert np.abs(result.X - result.x).max() < 1e-5
     found = numpy_gradient(loss.unflatten(result.x))

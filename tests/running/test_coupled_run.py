@@ -61,7 +61,7 @@ def test_a_run_that_ends_short_says_how_many_rounds_would_do():
     given = {"between": ew.NetworkLasso(0.3), "record_every": 5}
     short = ew.solve(problem, "ring", "pd", 40, **given)
     assert not short.converged
-    rounds = int(re.search(r"more would do, rounds=(\d+)$", short.message)[1])
+    rounds = int(re.search(r"twice as many are safe, rounds=(\d+)$", short.message)[1])
     assert ew.solve(problem, "ring", "pd", rounds, tol=1e-6, **given).converged
 
 

@@ -142,7 +142,7 @@ class DirectedGraph(Graph):
         """Raises GraphError: who asks means links that go both ways."""
         raise GraphError(
             "this is a directed graph, and links have to go both ways here: only solve, compare "
-            "and tune take one, with push-saga or push-diging; if messages do go both ways, give "
+            "and tune take one, with push-diging or push-saga; if messages do go both ways, give "
             "Graph.from_edges(graph.edges)"
         )
 

@@ -20,8 +20,8 @@ NEWTON = "newton-pd"  # n x n matrices; few rounds, no steps
 LOCAL = "lt-saga-pd"  # gradients alone, any size; a number kept per sample
 CUSTOM = "lt-svr-pd-es"  # the same for any loss: no gradient kept per sample
 STREAMING = "spd"
-ONE_WAY = "push-saga"
-NOT_CONVEX = "page-pd"  # two vectors kept for any loss; local problems need not have minima
+ONE_WAY = "push-diging"  # whole gradients: a sixth of push-saga's rounds
+NOT_CONVEX = "pd"  # whole gradients: the fewest rounds; local problems need not have minima
 
 MOST_UNKNOWNS = 1000  # beyond, to factorise a matrix takes longer than rounds of local training
 MOST_BYTES = 4e9  # of all nodes' and edges' matrices together
@@ -115,7 +115,7 @@ def require_convexity(method: Method, problem: "Problem") -> Method:
     raise MethodError(
         f"{type(method).__name__} takes {what} to be convex, which those of "
         f"{type(problem.loss).__name__} are not: use {NOT_CONVEX}, or another that takes gradients "
-        "alone, such as saga-pd"
+        "alone, such as page-pd"
     )
 
 

@@ -199,7 +199,8 @@ class CoupledRun(Run):
             return "give more rounds"
         return (
             f"it still falls, tenfold in {rounded(-np.log(10) / falls)} rounds: about "
-            f"{rounded(left)} more would do, rounds={rounded(self.round + 2 * left)}"
+            f"{rounded(left)} more would do at that rate, twice as many are safe, "
+            f"rounds={rounded(self.round + 2 * left)}"
         )
 
     def falls_without_end(self) -> bool:

@@ -29,7 +29,7 @@ FLOOR = 1e4  # roundings of the largest residual that a floor may be
 OUT_OF_REACH = 0.1  # of such a rounding: no run comes there
 FAR_OFF = 20.0  # times the rule's, of a step that was given
 THIN_GRAPH = 0.03
-NOT_CONVEX = {"the optimum": "a stationary point", "pdmm": "page-pd"}  # what is said, and advised
+NOT_CONVEX = {"the optimum": "a stationary point", "pdmm": "pd"}  # what is said, and advised
 
 
 def explain(ending: Ending) -> str:
@@ -130,9 +130,10 @@ def too_few_rounds(e: Ending) -> str:
 
 
 def more_rounds(e: Ending) -> str:
-    """By the slope at the end, and as many again: most runs slow down."""
+    """By the slope at the end, and as many again, for most runs slow down."""
     falls = f"it still falls, tenfold in {rounded(-np.log(10) / e.slope)} rounds"
-    more, total = f"about {rounded(e.rounds_left)} more would do", e.run + 2 * e.rounds_left
+    more = f"about {rounded(e.rounds_left)} more would do at that rate, twice as many are safe"
+    total = e.run + 2 * e.rounds_left
     give = f"rounds={rounded(total)}"
     if e.budget is not None:
         give = f"oracle_budget={rounded(e.budget * total / e.run)}"

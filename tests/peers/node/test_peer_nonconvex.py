@@ -1,4 +1,4 @@
-"""Peers with a loss that is not convex: all take page-pd, and end at one stationary point."""
+"""Peers with a loss that is not convex: all take pd, and end at one stationary point."""
 
 import numpy as np
 import pytest
@@ -41,4 +41,4 @@ def test_they_end_at_a_stationary_point(tmp_path, monkeypatch):
         assert "a stationary point, as the loss is not convex" in result.message
         assert "optimum" not in result.message
     for peer in peers.peers.values():
-        assert peer.settled_fit.method == "page-pd"
+        assert peer.settled_fit.method == "pd"
