@@ -210,18 +210,16 @@ class FigureProblem:
         method = entry.make(scale)
         patience = 1 if entry.whole else self.figure.patience
         rounds, budget = scale.rounds * patience, self.budget * patience
-        long = max(rounds, int(np.ceil(budget / entry.calls(self.K, scale))))
-        most = max(rounds, 4 * long)  # where calls are rarer than they are on the whole
-        every = max(
-            scale.rounds // scale.looks // (FINER if entry.whole else 1),
-            long // (LOOKS * patience),
-            1,
-        )
         if cell.setting == TUNED:
             method = with_factors(method, self.problem, self.graph, self.factors[cell.method])
         if cell.setting == PRINTED:
-            method = entry.with_printed(scale)
-            most, budget = rounds, 0.0
+            method, budget = entry.with_printed(scale), 0.0
+        long = max(rounds, int(np.ceil(budget / entry.calls(self.K, scale))))
+        every = max(scale.rounds // scale.looks // (FINER if entry.whole else 1), 1)
+        if long > rounds:
+            every = max(every, long // (LOOKS * patience))
+        # four times as long where calls are rarer than they are on the whole
+        most = 4 * long if budget else rounds
         start: list[float] = []
 
         def enough(row: Mapping[str, float]) -> bool:
