@@ -570,7 +570,8 @@ def test_every_option_of_the_api_has_its_own():
     objects = {"problem", "graph", "show", "between"}  # between: matrices by edge, in Python only
     assert given(ew.solve) - objects - {"X0", "faults", "callback"} <= options(SolveOptions)
     for kind in (SolveOptions, CompareOptions, TuneOptions):
-        assert {f.name for f in fields(ew.Faults)} - {"seed"} <= options(kind)
+        # links: of a TimeVarying graph, in Python only
+        assert {f.name for f in fields(ew.Faults)} - {"seed", "links"} <= options(kind)
     assert given(ew.compare) - objects - {"reference", "faults"} <= options(CompareOptions)
     assert given(ew.tune) - objects - {"reference", "faults"} <= options(TuneOptions)
     of_files = {"columns", "lines"}  # which a file knows itself
