@@ -192,6 +192,15 @@ def test_a_stop_is_believed_where_the_own_residual_was_small_on_the_way():
     assert too_long_ago.stop_at == 1000
 
 
+def test_a_stop_in_a_round_that_is_over_is_not_passed_on(caplog):
+    """Whoever did so would be cut off by its neighbours for it, again and again."""
+    liar = link(0, strict=True, stop=59)
+    own = peer(strict=True, links=[liar], below_tol_at=50)
+    agree_to_stop(own)
+    assert (own.stop_at, liar.stop, liar.protocol_errors) == (100, NEVER, 1)
+    assert "all stop at round 59, and this peer is at round 60" in caplog.text
+
+
 def test_own_counters_stop_all_and_a_time_limit_may_be_anothers():
     own = peer(strict=True, converged_hops=V)
     agree_to_stop(own)

@@ -30,6 +30,7 @@ from edgewise.peers.transport.frames import (
     encode,
 )
 from edgewise.peers.transport.links import Link
+from edgewise.peers.transport.reading_pace import FREE
 from edgewise.peers.transport.wakeup import Wakeup
 
 FORMAT = MessageFormat(1, 3, "float64")
@@ -72,6 +73,22 @@ def test_a_silent_neighbour_is_waited_for_once_and_again_when_it_has_spoken():
     assert Peer.ready(own)
     slow.receive(heard(8))
     assert not Peer.ready(own)
+
+
+def test_one_that_floods_is_not_waited_for_while_it_does():
+    """What it sent last is behind all that, and each of the turns on the way is another."""
+    flooding, other = link(), link()
+    own = waiting(flooding, other)
+    own.awaited = 1000
+    for round in range(7, 7 + FREE):
+        flooding.receive(heard(round))
+    other.receive(heard(7 + own.awaited))
+    assert not Peer.ready(own), "so many may come of one that was away"
+    flooding.receive(heard(50))
+    assert Peer.ready(own)
+    flooding.take_message(1000)
+    flooding.receive(heard(51))
+    assert not Peer.ready(own), "it keeps to one a round now"
 
 
 def test_when_all_are_silent_they_are_waited_for_and_when_all_have_finished_nobody_is():

@@ -225,13 +225,20 @@ def test_models_are_tried_on_what_all_peers_hold_out(tmp_path, monkeypatch, loss
     more |= {"standardize": True, "holdout": 0.3, "mode": "strict"}
     peers = peers_of(tmp_path, monkeypatch, X[:, :4], **more)
 
+    def start(i):
+        data = own_data(peers.configs[i], peers.folder / "data" / f"peer{i}.npz")
+        with jax.enable_x64(True):
+            problem = problem_of(peers.configs[i], data.shards)
+        peers.start_with(i, problem, data.held)
+
     async def work():
         for i in range(NODES):
-            data = own_data(peers.configs[i], peers.folder / "data" / f"peer{i}.npz")
-            with jax.enable_x64(True):
-                problem = problem_of(peers.configs[i], data.shards)
-            peers.start_with(i, problem, data.held)
-        return await peers.results()
+            start(i)
+        results = await peers.results()
+        start(1)  # when all have gone: it keeps what all had come to
+        again = await peers.tasks[1]
+        assert again.scores == results[1].scores
+        return results
 
     results = run(work())
     held = [peers.peers[i].held for i in range(NODES)]

@@ -39,7 +39,8 @@ def agree_to_stop(peer: PeerState) -> None:
         return
     for link in peer.links.values():
         if link.stop < peer.stop_at:
-            reason = evidence(peer)
+            over = link.stop < peer.round  # to stop there is not to be told in time
+            reason = None if over else evidence(peer)
             if reason is not None:
                 peer.stop_at, peer.stop_reason = link.stop, reason
             elif peer.round >= link.stop:  # frames of rounds to come may tell of it too early
@@ -63,10 +64,10 @@ def evidence(peer: PeerState) -> str | None:
 
 
 def disbelieve(peer: PeerState, link: Link) -> None:
-    link.count_error(
-        f"it says that all stop at round {link.stop}, and this peer's residual, "
-        f"{peer.residual:.1e}, was not near tol"
-    )
+    over = link.stop < peer.round and evidence(peer) is not None
+    residual = f"this peer's residual, {peer.residual:.1e}, was not near tol"
+    why = f"this peer is at round {peer.round}" if over else residual
+    link.count_error(f"it says that all stop at round {link.stop}, and {why}")
     link.stop = NEVER
 
 

@@ -36,7 +36,7 @@ from edgewise.peers.transport.frames import (
 from edgewise.peers.transport.greeting import first_frame, greeting_in
 from edgewise.peers.transport.heartbeat import Stream, keep_alive
 from edgewise.peers.transport.news import merged, told
-from edgewise.peers.transport.reading_pace import ReadingPace
+from edgewise.peers.transport.reading_pace import FREE, ReadingPace
 from edgewise.peers.transport.reports import Report, Reports, encoded
 from edgewise.peers.transport.turns import ahead
 from edgewise.peers.transport.wakeup import Wakeup
@@ -97,6 +97,7 @@ class Link:
         self.news = np.zeros(format.head + format.body, NEWS)  # as last taken; zeros: never
         self.awaited_round = 0  # that strict waits for
         self.taken = 0  # how often a message was asked for, once a round
+        self.spoken = 0, 0  # that number, and how many messages came since
         self.converged_hops, self.stop, self.saved, self.gone = 0, NEVER, 0, False
         self.lost_hops: int | None = None  # as it last said, of the nearest peer that lost one
         self.missed_since = -np.inf  # when it fell silent, if that has been said
@@ -225,8 +226,11 @@ class Link:
         if frame.kind != VECTORS:
             return
         self.was_spoken_to = True
-        # one that talks and stays at its turn is not waited for again
+        self.spoken = (self.taken, self.spoken[1] + 1 if self.spoken[0] == self.taken else 1)
+        # one that talks and stays at its turn is not waited for again; nor, as long as it does so,
+        # one that sends far more than peers do: what it means is behind all that
         self.responsive |= self.strict or frame.turn != self.heard_turn
+        self.responsive &= self.strict or self.spoken[1] <= FREE
         self.heard_turn = frame.turn  # also of a message that is known, and was sent again
         if self.strict:
             if frame.round >= self.awaited_round:
