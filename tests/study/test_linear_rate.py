@@ -7,7 +7,10 @@ import edgewise as ew
 from edgewise.errors import MethodError
 from edgewise.study.linear_rate import (
     Class,
+    ModeTerms,
     balanced_steps,
+    class_of,
+    dynamics,
     linear_rate,
     rule_of_thumb,
     worst_quadratic,
@@ -62,7 +65,7 @@ def test_condition_and_graph_add_up():
         assert 0.99 < (1 - worst_quadratic(kind)) / rule_of_thumb(kind) < 2.01
 
 
-def literal_change(problem, graph, method, rate):
+def literal_change(problem, graph, method, rate, moved=1.0, table_size=1.0):
     """V at a random state, and its expectation a round later: saga-pd as printed in PrimalDual's
     docstring, all samples that a node may draw enumerated. The noise of nodes is independent, so
     the expectation of a quadratic form is that at the mean and the sum of the nodes' variances."""
@@ -75,14 +78,15 @@ def literal_change(problem, graph, method, rate):
     D = A.sum(1)
     rows = np.asarray(problem.shards.X).reshape(V, K, n)
     # everything is the distance from the optimum: the optimum is zero, and so are its gradients
-    x, u, old = rng.standard_normal((3, V, n))
+    x, u, old = moved * rng.standard_normal((3, V, n))
     values, basis = np.linalg.eigh(A / np.sqrt(np.outer(D, D)))
     ends = np.abs(np.abs(values) - 1) < 1e-9  # what the state's sums say there
     root = np.sqrt(D)[:, None]
     inner = basis.T @ (x * root), basis.T @ (u / root)
     known = np.where(values[:, None] > 0, 2 * inner[0] - inner[1], 2 * inner[0] + inner[1])
     old = root * (basis @ np.where(ends[:, None], known, basis.T @ (old / root)))
-    table = rng.standard_normal((V, K, n)) * rows  # remembered gradients, along their rows
+    # remembered gradients, along their rows
+    table = table_size * rng.standard_normal((V, K, n)) * rows
 
     modes = np.round(np.clip(values, -1, 1), 10)
     P = [rate.proof.P[int(np.argmin(abs(rate.of.modes - a)))] for a in modes]
@@ -122,9 +126,30 @@ def test_the_proof_of_saga_holds_for_the_literal_algorithm(graph):
     problem = squares(graph.nodes)
     method = balanced(problem, graph, ew.SAGA())
     rate = linear_rate(problem, graph, method)
-    now, later = literal_change(problem, graph, method, rate)
-    assert 0 < later <= rate.factor * now
+    for sizes in [(1, 1), (1, 0), (0, 1), (1, 5)]:  # of the state, and of what is remembered
+        now, later = literal_change(problem, graph, method, rate, *sizes)
+        assert 0 < later <= rate.factor * now
     assert 1 - rate.factor > 0.9 * (1 - rate.quadratics)
+
+
+def test_noise_and_memory_count_for_what_they_are_where_the_bounds_are_attained():
+    """Sample k sees coordinate k alone: there a sample's gradient changes by L_s <g, x> squared,
+    no less. p and tau weigh the noise and what is remembered anew, beside what is there without."""
+    K, ridge, p, tau = 3, 0.2, 1.7, 0.6
+    problem = ew.Problem([(np.eye(K), np.zeros(K))] * NODES, ew.Squared(ridge=ridge))
+    method = balanced(problem, RING, ew.SAGA())
+    kind = class_of(problem, RING, method)
+    D = 2 * float(method.rho)
+    x = np.random.default_rng(0).standard_normal(K) / np.sqrt(D)  # of one node, before scaling
+    own = x / K
+    change, size = (x**2).sum() / K / D, (own**2).sum() / D  # Q, and the samples' part squared
+    terms = ModeTerms(kind, *dynamics(0.5, kind.kappa))
+    P = np.zeros((3, 3))
+    form = terms.left(P, 1.0, 0.0, p, tau) - terms.left(P, 1.0, 0.0, 0.0, 0.0)
+    # by coordinate: x times the root of D, and the gradient over it
+    states = np.array([x * np.sqrt(D), 0 * x, 0 * x, (own + ridge * x) / np.sqrt(D)])
+    found = np.einsum("ac,ab,bc->", states, form, states)
+    assert found == pytest.approx(p * (change - size) + tau * change, rel=1e-9)
 
 
 def test_what_no_proof_covers_is_refused():

@@ -181,11 +181,8 @@ class FigureProblem:
         """As printed the ridge is in the samples, where that makes a difference."""
         gradient = getattr(method, "gradient", None)
         differs = self.ridge > 0 and isinstance(gradient, SAGA | ASVRG)
-        return (
-            self.literal
-            if cell.setting == PRINTED and self.figure.literal and differs
-            else (self.problem)
-        )
+        as_printed = cell.setting == PRINTED and self.figure.literal
+        return self.literal if as_printed and differs else self.problem
 
     @cached_property
     def literal(self) -> Problem:

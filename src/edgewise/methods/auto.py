@@ -20,7 +20,7 @@ NEWTON = "newton-pd"  # n x n matrices; few rounds, no steps
 LOCAL = "lt-saga-pd"  # gradients alone, any size; a number kept per sample
 CUSTOM = "lt-svr-pd-es"  # the same for any loss: no gradient kept per sample
 STREAMING = "spd"
-ONE_WAY = "push-diging"  # whole gradients: a sixth of push-saga's rounds
+ONE_WAY = "push-diging"  # whole gradients: fewer rounds than push-saga
 NOT_CONVEX = "pd"  # whole gradients: the fewest rounds; local problems need not have minima
 
 MOST_UNKNOWNS = 1000  # beyond, to factorise a matrix takes longer than rounds of local training

@@ -209,10 +209,11 @@ class SmoothedHinge(Linear):
 class Sigmoid(Linear):
     """1 / (1 + exp(y z)), the smooth 0-1 loss: of bounded influence, and not convex.
 
-    No sample counts for more than 1, and one far on the wrong side for next to nothing: labels that
-    are wrong hardly bear on the model, as they do on Logistic's. What it costs is that runs end at
-    a stationary point, which depends on where they began (Mason, Baxter, Bartlett, Frean 2000;
-    Nguyen, Sanner 2013). A sample's slope has at most the curvature 1 / (6 sqrt 3), of either sign.
+    No sample costs more than 1, and one far on the wrong side no longer pulls: outliers with wrong
+    labels bear less on the model than on Logistic's. For labels that were wrong at random it did
+    not make up (docs/beyond.md). Runs end at a stationary point, which depends on where they began
+    (Mason, Baxter, Bartlett, Frean 2000; Nguyen, Sanner 2013). A sample's slope has at most the
+    curvature 1 / (6 sqrt 3), of either sign.
     """
 
     convex: ClassVar[bool] = False
