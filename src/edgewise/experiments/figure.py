@@ -145,14 +145,19 @@ class Figure:
         there = replace(job, scale=SCALES[job.tune_at])
         keys = {m: self.key(there, FigureRun(TUNING, m)) for m in methods}
         path = job.tuning_file()
-        known = json.loads(path.read_text()) if path.exists() else {}
+        known = kept_factors(path)
         missing = [m for m, key in keys.items() if key not in known]
         if missing:
             bench = FigureProblem(self, there, {})
             for method, found in spread(missing, bench.tune, job, f"{self.name}, tuning"):
-                known[keys[method]] = found
+                # read anew: other figures may be tuned in other processes
+                known = kept_factors(path) | known | {keys[method]: found}
                 write_json(path, known)
         return {m: known[key] for m, key in keys.items()}
+
+
+def kept_factors(path: Path) -> dict[str, dict[str, float]]:
+    return json.loads(path.read_text()) if path.exists() else {}
 
 
 def by_seed(traces: Mapping[FigureRun, Trace], setting: str) -> list[Curves]:
