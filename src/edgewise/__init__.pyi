@@ -45,6 +45,7 @@ from .peers.node.peer import Peer
 from .problem.budget import Budget
 from .problem.costs import Linear, Quadratic
 from .problem.couplings import Coupling, Shared
+from .problem.cox import CoxPH
 from .problem.losses import (
     CustomLoss,
     Huber,
@@ -70,6 +71,7 @@ from .problem.penalties import (
 from .problem.penalty_sum import PenaltySum
 from .problem.prices import NetworkHuber, NetworkLasso, NetworkRidge
 from .problem.problem import Problem
+from .problem.survival_labels import survival_labels
 from .running.coupled_run import CoupledResult
 from .running.fitted_model import FittedModel, load_model
 from .running.network_sum import NetworkSum, sum_over
@@ -112,6 +114,7 @@ __all__ = [
     "CoupledReference",
     "CoupledResult",
     "Coupling",
+    "CoxPH",
     "CustomLoss",
     "DirectedGraph",
     "ElasticNet",
@@ -170,5 +173,6 @@ __all__ = [
     "split",
     "standardize",
     "sum_over",
+    "survival_labels",
     "tune",
 ]

@@ -9,6 +9,7 @@ from jax import Array
 
 from edgewise.backend.threads import over
 from edgewise.problem.problem import Problem
+from edgewise.problem.whole_nodes import has_hessians
 
 CHUNK_NUMBERS = 1 << 19  # taken at a time, so that rows cast to float64 are still in the cache
 MOST_UNKNOWNS = 2500  # beyond these no Hessian is formed
@@ -77,8 +78,11 @@ class Smooth:
         """(n, n), of all samples or evenly spaced ones; None where it would cost too much. With a
         `center` that of F as a function of weights and of the intercept for columns less it."""
         problem = self.problem
-        if not problem.loss.linear or problem.size > MOST_UNKNOWNS:
+        if not has_hessians(problem.loss) or problem.size > MOST_UNKNOWNS:
             return None
+        if not problem.loss.linear:
+            own = [self._bends(x, c) for c in self.chunks]
+            return np.asarray(np.sum(own, axis=0) + np.diag(self.ridge(np.ones_like(x))))
         every = int(np.ceil(problem.shards.samples * problem.size**2 / MOST_FLOPS))
         C, p = problem.loss.outputs, problem.shards.features
         own = [np.arange(c * p, c * p + p) for c in range(C)]  # the unknowns of each output
@@ -104,6 +108,10 @@ class Smooth:
                     H[np.ix_(own[d], own[c])] += part
         taken = sum(self.weight[cut].sum() for cut in some)
         return H * (self.weight.sum() / taken) + np.diag(self.ridge(np.ones_like(x)))
+
+    def _bends(self, x: np.ndarray, c: slice) -> np.ndarray:
+        made = hessians(self.problem.loss, *self._at(x, c, self._rows(c)))
+        return np.asarray(np.tensordot(self.weight[c], np.asarray(made), 1))
 
     def _part(self, x: np.ndarray, c: slice, weight: np.ndarray) -> np.ndarray:
         X = self._rows(c)
@@ -161,6 +169,11 @@ def values(loss: Any, *at: Array) -> Array:
 @jax.jit
 def slopes(loss: Any, *at: Array) -> Array:
     return loss.slope(*at) if loss.linear else jax.vmap(jax.grad(loss.fn), (None, 0, 0))(*at)
+
+
+@jax.jit
+def hessians(loss: Any, *at: Array) -> Array:
+    return jax.vmap(jax.hessian(loss.fn), (None, 0, 0))(*at)
 
 
 @jax.jit

@@ -12,6 +12,7 @@ from edgewise.graph.graph import Graph
 from edgewise.methods.catalogue import AUTO, make
 from edgewise.methods.class_blocks import block_shape
 from edgewise.methods.contract import Method
+from edgewise.problem.whole_nodes import has_hessians
 
 if TYPE_CHECKING:
     from edgewise.problem.problem import Problem
@@ -59,6 +60,7 @@ def choose(
         " and ".join(steps) or ("a step to tune" if tunable else ""),
         problem.loss.outputs,
         problem.convex,
+        has_hessians(problem.loss),
     )
     made = make(name, eta, rho) if steps else make(name)
     return Choice(made, name, f"{AUTO}: {name}, because {because}")
@@ -72,6 +74,7 @@ def by_rule(
     wanted: str = "",
     outputs: int = 1,
     convex: bool = True,
+    hessians: bool = True,
 ) -> tuple[str, str]:
     """A name, and the reason. matrices: how many are held at a time, where somebody holds all;
     wanted: what a method with matrices has not; outputs: classes, each with a matrix of its own."""
@@ -85,15 +88,16 @@ def by_rule(
             NOT_CONVEX,
             f"the loss is not convex, and Hessians, as {NEWTON} takes, are indefinite",
         )
-    if not linear:
+    if not hessians:
         return CUSTOM, f"the loss is no function of margins, which {NEWTON} takes Hessians by"
+    local = LOCAL if linear else CUSTOM
     if wanted:
-        return LOCAL, f"{wanted} is asked for, which {NEWTON} has not"
+        return local, f"{wanted} is asked for, which {NEWTON} has not"
     if width > MOST_UNKNOWNS:
         too_many = f"{n} unknowns{of_class} are too many for a matrix per node"
-        return LOCAL, f"{too_many} ({MOST_UNKNOWNS:,} at most)"
+        return local, f"{too_many} ({MOST_UNKNOWNS:,} at most)"
     if size > MOST_BYTES:
-        return LOCAL, (
+        return local, (
             f"matrices of {n} x {n} for all nodes and edges would take {size / 1e9:.3g} GB "
             f"({MOST_BYTES / 1e9:.3g} at most)"
         )

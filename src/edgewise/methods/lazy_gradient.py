@@ -17,6 +17,7 @@ from jax import Array
 from edgewise.methods.class_blocks import ClassBlocks
 from edgewise.methods.metric_prox import Solver, root, solve
 from edgewise.problem.block import Block
+from edgewise.problem.whole_nodes import has_hessians
 
 ENOUGH = 0.05  # part of a step that the model's error may come to
 FORGET = 0.25  # part of an error that the next one has at least: one way is not all ways
@@ -38,7 +39,9 @@ class Anchor(NamedTuple):
 
 def foretells(p: Block) -> bool:
     """Whether H tells gradients at all."""
-    return p.loss.linear and p.loss.hessian_continuous and p.loss.outputs == 1
+    if not has_hessians(p.loss) or p.loss.outputs != 1:
+        return False
+    return bool(getattr(p.loss, "hessian_continuous", False))
 
 
 def first_anchor(X: Array) -> Anchor:

@@ -80,6 +80,28 @@ class SampleLoss(Protocol):
         """Labels as numbers, and the classes, or None."""
 
 
+class NodeLoss(SampleLoss, Protocol):
+    """A loss of all samples of a node together. `Problem` makes a row of them, once, and to
+    everything else a node has one sample: that row. Its Hessians are those that `fn` has."""
+
+    @property
+    def whole(self) -> Literal[True]: ...
+
+    @property
+    def hessian_continuous(self) -> bool:
+        """As that of a `LinearLoss`."""
+
+    def for_columns(self, columns: int, /) -> "NodeLoss":
+        """The same with its size, where X has so many columns."""
+
+    def row(self, X: Any, y: np.ndarray, weight: np.ndarray, length: int, /) -> np.ndarray:
+        """What `fn` takes of a node's samples, encoded labels and weights (of mean one), as long
+        as that of a node with `length` samples."""
+
+    def curvatures(self, rows: np.ndarray, /) -> np.ndarray:
+        """(k,) bounds on the Hessians of these rows, ridge apart."""
+
+
 Loss = LinearLoss | SampleLoss  # `loss.linear` tells which, and mypy follows
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgewise.errors import ProblemError, UnknownName
+from edgewise.problem.cox import CoxPH
 from edgewise.problem.losses import (
     Huber,
     Logistic,
@@ -47,6 +48,8 @@ LOSSES = {
     "smoothed-hinge": Syntax("smoothed-hinge:WIDTH", SmoothedHinge, 0, 1),
     "sigmoid": Syntax("sigmoid", Sigmoid),
     "multinomial": Syntax("multinomial", Multinomial),
+    "cox": Syntax("cox", CoxPH),
+    "cox-breslow": Syntax("cox-breslow", lambda: CoxPH("breslow")),
 }
 PENALTIES = {
     "none": Syntax("none", NoPenalty),

@@ -163,10 +163,11 @@ class SampleChunk(NamedTuple):
         blocks: the whole for one output; else one per output, and the mean of all, over pairs too,
         times how many outputs there are. Where a loss has straight parts a sample there counts for
         so much of its `secant`, which tells how far it is from the bend."""
-        loss = p.loss
-        assert loss.linear
+        loss, d = p.loss, self.dense(p).astype(X.dtype)
+        if not loss.linear:
+            bends = jax.vmap(jax.vmap(jax.hessian(loss.fn), (None, 0, 0)))(X, d, self.y)
+            return self.weighed(bends).sum(1)[:, None]
         z = self.margins(p, X)
-        d = self.dense(p).astype(X.dtype)
         if p.mask is not None:
             d = jnp.concatenate([d, jnp.ones_like(d[..., :1])], -1)
 

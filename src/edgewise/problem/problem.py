@@ -29,6 +29,7 @@ from edgewise.problem.rows import make_rows
 from edgewise.problem.sample_weights import Weights
 from edgewise.problem.smoothness import Smoothness
 from edgewise.problem.stacked_penalties import same, stack
+from edgewise.problem.whole_nodes import is_whole, whole_nodes
 
 
 class Problem:
@@ -100,9 +101,23 @@ class Problem:
                     "SmoothedHinge(), Multinomial() or CustomLoss(fn)"
                 )
         if intercept and not loss.linear:
-            raise ProblemError("CustomLoss has no intercept: make it part of your function's x")
+            raise ProblemError(
+                f"{type(loss).__name__} has no intercept: "
+                + (
+                    "its model takes none"
+                    if is_whole(loss)
+                    else "make it part of your function's x"
+                )
+            )
+        if is_whole(loss) and (self.stream is not None or self.cost is not None):
+            raise ProblemError(
+                f"{type(loss).__name__} goes with samples that nodes hold: leave streams and costs "
+                "out"
+            )
         self.intercept = bool(intercept)
-        if isinstance(self.shards, FolderShards) and not manifest_suffices(self.shards, loss):
+        if isinstance(self.shards, FolderShards) and (
+            is_whole(loss) or not manifest_suffices(self.shards, loss)
+        ):
             self.shards = self.shards.whole
         if classes is not None:
             self.classes = loss.encode(np.asarray(classes))[1]
@@ -120,6 +135,10 @@ class Problem:
         self._weights = Weights(weights, sample_weight, self.nodes, self.shards.samples)
         if isinstance(self.shards, Shards):
             self.scale = self._weights.factors(self.shards, self.ids)
+        self.held = self.shards
+        if is_whole(loss):
+            self._gather_nodes()
+            loss = self.loss
         p = self.shards.features
         width = loss.size if getattr(loss, "size", None) else p
         self.free = loss.outputs if self.intercept else 0
@@ -143,6 +162,13 @@ class Problem:
             self._try_parts()
         self._require_points()
 
+    def _gather_nodes(self) -> None:
+        """Each node's samples as one row, which its loss reads."""
+        assert isinstance(self.shards, Shards)
+        made = whole_nodes(self.shards, self.loss, self.labels, self.scale)
+        self.shards, self.loss, self.scale = made
+        self.labels = made.shards.y
+
     @property
     def nodes(self) -> int:
         return self.shards.nodes
@@ -150,17 +176,17 @@ class Problem:
     @property
     def columns(self) -> tuple[str, ...] | None:
         """Names of the columns of X, where the shards know them."""
-        return self.shards.columns
+        return self.held.columns
 
     @property
     def scaling(self) -> Standardization | None:
         """What the shards have been through, where they know: models come back from before it."""
-        return self.shards.scaling
+        return self.held.scaling
 
     @property
     def preparation(self) -> Preparation | None:
         """How the shards were made of a table, where they know."""
-        return self.shards.preparation
+        return self.held.preparation
 
     @property
     def unequal(self) -> bool:
@@ -230,6 +256,7 @@ class Problem:
         for name in ("stream", "loss", "intercept", "classes", "free", "size"):
             setattr(made, name, getattr(self, name))
         made.ids, made.shards, made.sizes = self.ids[here], self.shards.of(here), self.sizes[here]
+        made.held = self.held.of(here) if is_whole(self.loss) else made.shards
         made.cost = None if self.cost is None else Costs(*(a[here] for a in self.cost))
         made.cost_tops = None if self.cost_tops is None else self.cost_tops[here]
         if isinstance(self.shards, Shards):
@@ -314,9 +341,10 @@ class Problem:
 
     @property
     def samples_of_nodes(self) -> np.ndarray:
-        """(V,) as `counts`, but zero where a node has no data: there it has one row, of nothing."""
+        """(V,) as `counts`, but zero where a node has no data: there it has one row, of nothing;
+        and as they came where a loss takes a node as one."""
         real = np.ones(self.nodes) if self.cost is None else self.cost.lossy[:, 0]
-        return (self.counts * real).astype(int)
+        return (self.held.counts * real).astype(int)
 
     def __repr__(self) -> str:
         samples = int(self.samples_of_nodes.sum())

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from edgewise.backend.threads import one_blas_thread, over
 from edgewise.data.arrays import Matrix
 from edgewise.problem.contract import Curvatures
+from edgewise.problem.whole_nodes import is_whole
 
 if TYPE_CHECKING:
     from edgewise.problem.problem import Problem
@@ -161,8 +162,10 @@ class Smoothness:
         loss, problem = self._problem.loss, self._problem
         assert not loss.linear
         fn = loss.fn
+        weights = 1.0 if problem.scale is None else problem.scale
+        if is_whole(loss):
+            return np.asarray(loss.curvatures(np.asarray(problem.shards.X)) * weights)
         if loss.smoothness is not None:
-            weights = 1.0 if problem.scale is None else problem.scale
             each = np.broadcast_to(
                 np.asarray(loss.smoothness * weights, float), problem.labels.shape
             )

@@ -15,6 +15,7 @@ from edgewise.graph.graph import Graph
 from edgewise.methods.auto import choose
 from edgewise.problem.coupled import CoupledProblem
 from edgewise.problem.problem import Problem
+from edgewise.problem.whole_nodes import has_hessians
 
 
 def check_run(rounds: Any, record_every: Any, seed: Any, tol: Any, oracle_budget: Any) -> None:
@@ -74,7 +75,7 @@ def check(problem: Any, graph: Any, method: Any, reference: Any) -> None:
         raise MethodError(
             f"{name} cannot handle a penalty: use saga-pd or pg-extra, or leave it out"
         )
-    if chosen.second_order and not problem.loss.linear:
+    if chosen.second_order and not has_hessians(problem.loss):
         raise MethodError(
             f"{type(chosen).__name__} needs Hessians, and has those of losses of margins alone: "
             "use saga-pd, or lt-svr-pd-es, for a custom loss"
