@@ -74,10 +74,12 @@ def by_rule(
     wanted: str = "",
     outputs: int = 1,
     convex: bool = True,
-    hessians: bool = True,
+    hessians: bool | None = None,
 ) -> tuple[str, str]:
     """A name, and the reason. matrices: how many are held at a time, where somebody holds all;
-    wanted: what a method with matrices has not; outputs: classes, each with a matrix of its own."""
+    wanted: what a method with matrices has not; outputs: classes, each with a matrix of its own;
+    hessians: whether the loss has them, else whether it is of margins."""
+    hessians = linear if hessians is None else hessians
     blocks, width = block_shape(unknowns, outputs)
     n, of_class = f"{width:,}", "" if outputs == 1 else " of a class"
     size = matrices * blocks * width**2 * 8.0
