@@ -46,6 +46,7 @@ from .problem.budget import Budget
 from .problem.costs import Linear, Quadratic
 from .problem.couplings import Coupling, Shared
 from .problem.cox import CoxPH
+from .problem.families import Binomial, Gamma, NegativeBinomial, Poisson, Quantile, Tweedie
 from .problem.losses import (
     CustomLoss,
     Huber,
@@ -108,6 +109,7 @@ __all__ = [
     "SGD",
     "SVRG",
     "AccVRExtra",
+    "Binomial",
     "Box",
     "Budget",
     "Comparison",
@@ -123,6 +125,7 @@ __all__ = [
     "FiniteDifference",
     "FittedModel",
     "Full",
+    "Gamma",
     "GradientTracking",
     "Graph",
     "GroupL2",
@@ -133,6 +136,7 @@ __all__ = [
     "Linear",
     "Logistic",
     "Multinomial",
+    "NegativeBinomial",
     "NetworkDane",
     "NetworkHuber",
     "NetworkLasso",
@@ -144,10 +148,12 @@ __all__ = [
     "Peer",
     "PenaltySum",
     "PlainSVRG",
+    "Poisson",
     "PrimalDual",
     "Problem",
     "PushTracking",
     "Quadratic",
+    "Quantile",
     "Reference",
     "Result",
     "Shards",
@@ -163,6 +169,7 @@ __all__ = [
     "TimeVarying",
     "Trace",
     "Tuning",
+    "Tweedie",
     "compare",
     "data",
     "errors",

@@ -35,12 +35,15 @@ class ScaledSmooth:
         if not loss.linear:
             self.lipschitz_of_plain = self.steepest = float(problem.smoothness.mean.mean())
             return
-        total, mean, square = column_moments(smooth)
+        most, self.weight = loss.curvature(), smooth.weight  # of each sample's curvature
+        if not np.isfinite(most):
+            most, self.weight = 1.0, smooth.weight * bends_at_start(smooth)
+        total, mean, square = column_moments(smooth, self.weight)
         spread = square
         if problem.intercept:
             self.center = mean
             spread = np.maximum(square - mean**2, NEARLY_CONSTANT * square)
-        ridge, bend = float(loss.ridge), loss.curvature() * total
+        ridge, bend = float(loss.ridge), most * total
         columns = np.sqrt(bend * spread + ridge)
         columns = np.where(columns > 0, columns, 1.0)
         own = columns if each else np.full(p, np.sqrt((columns**2).mean()))
@@ -49,7 +52,7 @@ class ScaledSmooth:
         self.lipschitz_of_plain = bend * (square.sum() + bool(self.free)) + ridge + 1e-300
         terms = np.sqrt(smooth.mean_square_slope() * (square / columns**2).sum())
         self.rounding = float(np.finfo(float).eps * terms)
-        self.steepest = loss.curvature() * self._steepest() + ridge / own.min() ** 2 + 1e-300
+        self.steepest = most * self._steepest() + ridge / own.min() ** 2 + 1e-300
 
     def plain(self, u: np.ndarray) -> np.ndarray:
         """The x of u."""
@@ -93,7 +96,7 @@ class ScaledSmooth:
 
             def part(c: slice, v: np.ndarray = v, shift: float = shift) -> np.ndarray:
                 X = smooth._rows(c)
-                z = (X @ v[:-1] + shift) * smooth.weight[c]
+                z = (X @ v[:-1] + shift) * self.weight[c]
                 return np.append(X.T @ z, z.sum())
 
             v = np.sum(over(smooth.chunks, part), axis=0)
@@ -104,13 +107,22 @@ class ScaledSmooth:
         return SAFETY * top
 
 
-def column_moments(smooth: Smooth) -> tuple[float, np.ndarray, np.ndarray]:
+def bends_at_start(smooth: Smooth) -> np.ndarray:
+    """(N,) the curvature of each sample's loss where none bounds it: at the model zero, or where
+    the mean is the label, whichever is more. Newton's steps do the rest."""
+    problem, loss = smooth.problem, smooth.problem.loss
+    assert loss.linear
+    here = smooth.bends(np.zeros(problem.size))
+    return np.asarray(np.maximum(here, loss.curvatures(problem.labels)))
+
+
+def column_moments(smooth: Smooth, weight: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     """The sum of all weights; the mean and the mean square of each column."""
 
     def part(c: slice) -> Any:
-        X, w = smooth._rows(c), smooth.weight[c]
+        X, w = smooth._rows(c), weight[c]
         return np.stack([X.T @ w, (X**2).T @ w])
 
-    total = float(smooth.weight.sum())
+    total = float(weight.sum())
     mean, square = np.sum(over(smooth.chunks, part), axis=0) / total
     return total, mean, square

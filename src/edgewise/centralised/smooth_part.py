@@ -74,6 +74,15 @@ class Smooth:
 
         return sum(over(self.chunks, part))
 
+    def bends(self, x: np.ndarray) -> np.ndarray:
+        """(N,) second derivatives along margins, of a loss with one output."""
+
+        def part(c: slice) -> np.ndarray:
+            z, y = self._at(x, c, self._rows(c))
+            return np.asarray(bends(self.problem.loss, z, np.ones_like(z), y))
+
+        return np.concatenate(over(self.chunks, part))
+
     def hessian(self, x: np.ndarray, center: np.ndarray | None = None) -> np.ndarray | None:
         """(n, n), of all samples or evenly spaced ones; None where it would cost too much. With a
         `center` that of F as a function of weights and of the intercept for columns less it."""

@@ -61,6 +61,7 @@ def choose(
         problem.loss.outputs,
         problem.convex,
         has_hessians(problem.loss),
+        problem.smooth,
     )
     made = make(name, eta, rho) if steps else make(name)
     return Choice(made, name, f"{AUTO}: {name}, because {because}")
@@ -75,10 +76,12 @@ def by_rule(
     outputs: int = 1,
     convex: bool = True,
     hessians: bool | None = None,
+    smooth: bool = True,
 ) -> tuple[str, str]:
     """A name, and the reason. matrices: how many are held at a time, where somebody holds all;
     wanted: what a method with matrices has not; outputs: classes, each with a matrix of its own;
-    hessians: whether the loss has them, else whether it is of margins."""
+    hessians: whether the loss has them, else whether it is of margins; smooth: whether the loss's
+    curvature is bounded, as step rules need it."""
     hessians = linear if hessians is None else hessians
     blocks, width = block_shape(unknowns, outputs)
     n, of_class = f"{width:,}", "" if outputs == 1 else " of a class"
@@ -95,6 +98,8 @@ def by_rule(
     local = LOCAL if linear else CUSTOM
     if wanted:
         return local, f"{wanted} is asked for, which {NEWTON} has not"
+    if not smooth and size <= MOST_BYTES:
+        return NEWTON, "the loss's curvature has no bound: steps of gradients may diverge"
     if width > MOST_UNKNOWNS:
         too_many = f"{n} unknowns{of_class} are too many for a matrix per node"
         return local, f"{too_many} ({MOST_UNKNOWNS:,} at most)"
@@ -123,6 +128,22 @@ def require_convexity(method: Method, problem: "Problem") -> Method:
         f"{type(problem.loss).__name__} are not: use {NOT_CONVEX}, or another that takes gradients "
         "alone, such as page-pd"
     )
+
+
+def require_bounded_curvature(method: Method, problem: "Problem") -> Method:
+    """The method; raises MethodError where its step is by a rule from a bound that the loss has
+    not: it would diverge on the first sample that is far out."""
+    if problem.smooth or method.second_order or is_number(method.eta):
+        return method
+    raise MethodError(
+        f"the curvature of {type(problem.loss).__name__} has no bound, which the step of "
+        f"{type(method).__name__} is to be made of: use {NEWTON}, whose steps are damped where "
+        "they lead too far, or give a number for eta"
+    )
+
+
+def is_number(step: Any) -> bool:
+    return not isinstance(step, str)
 
 
 def is_given(step: Any) -> bool:

@@ -17,7 +17,8 @@ class LinearLoss(Protocol):
     """A sample's loss as a function of its margin z = <d, x> (plus an intercept) and its label: a
     gradient is slope times d, so that one number a sample is all that a memory has to keep.
 
-    One that is not convex says so, of either kind of loss: `convex = False`."""
+    One that is not convex says so, of either kind of loss: `convex = False`. One whose slope has no
+    bounded derivative says `smooth = False`."""
 
     @property
     def linear(self) -> Literal[True]: ...
@@ -47,7 +48,12 @@ class LinearLoss(Protocol):
         """Bregman divergence of the loss from margin `at` to z: (...)."""
 
     def curvature(self) -> float:
-        """A bound on the slope's derivative, over all margins and labels."""
+        """A bound on the slope's derivative, over all margins and labels; infinite where there is
+        none. `curvatures` is then asked for one of each label."""
+
+    def curvatures(self, y: np.ndarray, /) -> np.ndarray:
+        """(N,) of these labels: a bound over all margins, or where there is none the size at
+        margins that are right for them. Not asked for where `curvature` is finite."""
 
 
 class SampleLoss(Protocol):

@@ -19,6 +19,7 @@ from jax import Array
 from edgewise.backend.pytree import pytree
 from edgewise.errors import DataError, ProblemError, whole_number
 from edgewise.problem.contract import Labels, LinearLoss, SampleLoss
+from edgewise.problem.likelihoods import Gaussian, Signed
 from edgewise.problem.pytree_model import OfPytree, PytreeModel
 
 
@@ -63,6 +64,7 @@ class Linear:
     linear: ClassVar[Literal[True]] = True
     hessian_continuous: ClassVar[bool] = True
     convex: ClassVar[bool] = True
+    smooth: ClassVar[bool] = True  # whether the slope's derivative is bounded over all margins
     outputs: int = 1
     ridge: Any
 
@@ -75,6 +77,18 @@ class Linear:
     def slope(self, z: Array, y: Array) -> Array:
         raise NotImplementedError
 
+    def curvature(self) -> float:
+        raise NotImplementedError
+
+    def curvatures(self, y: np.ndarray) -> np.ndarray:
+        """(N,) bounds on the slope's derivative for these labels; where it has none, its size at
+        margins that are right for them: a unit to measure by, and no step."""
+        return np.full(len(y), self.curvature())
+
+    def hessian(self, z: Array, y: Array) -> Array:
+        """d slope / d z, of a loss with one output."""
+        return jax.jvp(lambda a: self.slope(a, y), (z,), (jnp.ones_like(z),))[1]
+
     def divergence(self, z: Array, y: Array, at: Array) -> Array:
         """Bregman divergence of the loss from margin `at` to z."""
         along = self.slope(at, y) * (z - at)
@@ -83,7 +97,7 @@ class Linear:
 
 
 @pytree()
-class Logistic(Linear):
+class Logistic(Signed, Linear):
     """log(1 + exp(-y z)), labels -1 and 1 (any two labels are mapped, the larger one to 1)."""
 
     compiled_as = "logistic"
@@ -115,7 +129,7 @@ class Logistic(Linear):
 
 
 @pytree()
-class Squared(Linear):
+class Squared(Gaussian, Linear):
     """(z - y)^2 / 2."""
 
     compiled_as = "squared"

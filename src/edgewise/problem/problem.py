@@ -238,6 +238,11 @@ class Problem:
         return bool(getattr(self.loss, "convex", True))
 
     @property
+    def smooth(self) -> bool:
+        """Whether the loss's curvature is bounded, by its own word, as step rules need it."""
+        return bool(getattr(self.loss, "smooth", True))
+
+    @property
     def penalised(self) -> bool:
         """Whether any node has a penalty."""
         every = self.penalty if isinstance(self.penalty, list | tuple) else [self.penalty]

@@ -54,10 +54,34 @@ class Smoothness:
         if not problem.loss.linear:
             return lifted(self._gather(self._custom) + self.ridge + self.costs)
         norms = squared_row_norms(problem.shards.X) + float(problem.intercept)
-        if problem.scale is not None:
-            norms = norms * problem.scale
+        if self._bends is not None:
+            norms = norms * self._bends
         largest = np.maximum.reduceat(norms, problem.shards.first)
-        return lifted(problem.loss.curvature() * self._gather(largest) + self.ridge + self.costs)
+        return lifted(self._most * self._gather(largest) + self.ridge + self.costs)
+
+    @cached_property
+    def _most(self) -> float:
+        """The loss's curvature, where that is the same for all labels."""
+        loss = self._problem.loss
+        assert loss.linear
+        most = loss.curvature()
+        return most if np.isfinite(most) else 1.0
+
+    @cached_property
+    def _bends(self) -> np.ndarray | None:
+        """(N,) each sample's factor: its weight, and its own curvature where losses of unlike
+        labels have unlike ones. Where no bound holds, a count of zero would have none: there it is
+        the one of the node's mean label."""
+        problem, loss = self._problem, self._problem.loss
+        assert loss.linear
+        if np.isfinite(loss.curvature()):
+            return problem.scale
+        y = np.asarray(problem.labels, np.float64)
+        bends = loss.curvatures(y)
+        if not problem.smooth:
+            means = np.add.reduceat(y, problem.shards.first) / problem.counts
+            bends = np.maximum(bends, loss.curvatures(np.repeat(means, problem.counts)))
+        return bends if problem.scale is None else bends * problem.scale
 
     @cached_property
     def mean(self) -> np.ndarray:
@@ -73,11 +97,7 @@ class Smoothness:
             with one_blas_thread():
                 own = np.array(over(range(problem.nodes), self._top))
         tops = self._gather(own)
-        return lifted(
-            np.minimum(
-                SAFETY * problem.loss.curvature() * tops + self.ridge + self.costs, self.sample
-            )
-        )
+        return lifted(np.minimum(SAFETY * self._most * tops + self.ridge + self.costs, self.sample))
 
     @cached_property
     def intercept(self) -> np.ndarray:
@@ -85,9 +105,9 @@ class Smoothness:
         problem = self._problem
         own = np.zeros(problem.nodes)
         if problem.intercept and problem.loss.linear:
-            scale = np.ones(len(problem.labels)) if problem.scale is None else problem.scale
-            sums = np.add.reduceat(np.asarray(scale, np.float64), problem.shards.first)
-            own = SAFETY * problem.loss.curvature() * sums / problem.counts
+            bends = np.ones(len(problem.labels)) if self._bends is None else self._bends
+            sums = np.add.reduceat(np.asarray(bends, np.float64), problem.shards.first)
+            own = SAFETY * self._most * sums / problem.counts
         return np.asarray(self._gather(own), np.float64)
 
     def expected(self, batch: int) -> np.ndarray:
@@ -126,7 +146,7 @@ class Smoothness:
         # each part makes a vector as long as a row: it should have as many numbers
         cuts = consecutive(before, max(PART_NUMBERS, X.shape[1]))
         rows = [slice(own.start + cut.start, own.start + cut.stop) for cut in cuts]
-        return [(X[r], None if problem.scale is None else problem.scale[r]) for r in rows]
+        return [(X[r], None if self._bends is None else self._bends[r]) for r in rows]
 
     def _groups(self) -> list[slice]:
         """Consecutive nodes, with GROUP_NUMBERS numbers at a time where one has not more alone."""
@@ -147,7 +167,7 @@ class Smoothness:
         shape = (X.shape[0], m * width)
         D = sp.csr_array((X.data, block * width + X.indices, X.indptr), shape=shape)
         weight = 1 / np.repeat(counts, counts)
-        weight = weight if problem.scale is None else weight * problem.scale[own]
+        weight = weight if self._bends is None else weight * self._bends[own]
         start = [np.random.default_rng(i) for i in problem.ids[nodes]]
         V = np.array([rng.standard_normal(width) for rng in start])
         tops = np.linalg.norm(V, axis=1)

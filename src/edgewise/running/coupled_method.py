@@ -5,7 +5,7 @@ from typing import Any
 
 from edgewise.engines.faults import Faults
 from edgewise.errors import MethodError
-from edgewise.methods.auto import Choice, require_convexity
+from edgewise.methods.auto import Choice, require_bounded_curvature, require_convexity
 from edgewise.methods.catalogue import AUTO, CATALOGUE, make, takes_couplings
 from edgewise.methods.short_nodes import longest_short
 from edgewise.problem.coupled import CoupledProblem
@@ -27,6 +27,7 @@ def choose_coupled(problem: CoupledProblem, method: Any, eta: Any, rho: Any, fau
     if name == AUTO:
         note, name = CHOSEN_NOTE, CHOSEN
     made = require_convexity(make(name or method, eta, rho), problem)
+    require_bounded_curvature(made, problem)
     name = name or type(made).__name__
     coupled = coupled_form(made, name, problem.rows, problem.has_data)
     return Choice(replace(coupled, short=longest_short(problem.sizes)), name, note)

@@ -17,7 +17,7 @@ from edgewise.engines.mpi import MPI
 from edgewise.errors import MethodError
 from edgewise.graph.graph import Graph
 from edgewise.graph.varying import TimeVarying
-from edgewise.methods.auto import choose
+from edgewise.methods.auto import choose, require_bounded_curvature
 from edgewise.methods.contract import Method
 from edgewise.problem.coupled import couple
 from edgewise.problem.problem import Problem
@@ -122,6 +122,7 @@ def solve(
         else:
             check(problem, graph, method, reference)
             chosen, name, note = choose(method, problem, graph, eta, rho)
+            require_bounded_curvature(chosen, problem)
         if faults is not None:
             chosen = under_faults(chosen, faults, problem, graph)
         if reference is None:

@@ -17,7 +17,7 @@ from edgewise.engines.simulator import describe
 from edgewise.errors import MethodError, UnknownName, whole_number
 from edgewise.graph.graph import Graph
 from edgewise.graph.varying import TimeVarying
-from edgewise.methods.auto import choose
+from edgewise.methods.auto import choose, require_bounded_curvature
 from edgewise.methods.contract import Method
 from edgewise.methods.knowledge import whole_network
 from edgewise.plotting.displays import shown
@@ -212,7 +212,8 @@ def refusal(problem: Problem, graph: Graph, method: Method | str) -> str:
     """Why the method cannot take the problem; nothing if it can."""
     try:
         check(problem, graph, method, True)
-        choose(method, problem, graph).method.prepare(whole_network(problem, graph))
+        chosen = require_bounded_curvature(choose(method, problem, graph).method, problem)
+        chosen.prepare(whole_network(problem, graph))
     except MethodError as reason:
         return str(reason)
     return ""

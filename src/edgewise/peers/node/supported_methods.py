@@ -6,7 +6,7 @@ import numpy as np
 
 from edgewise import spec
 from edgewise.errors import MethodError
-from edgewise.methods.auto import candidates, choose, require_convexity
+from edgewise.methods.auto import candidates, choose, require_bounded_curvature, require_convexity
 from edgewise.methods.catalogue import AUTO, make
 from edgewise.methods.contract import Method
 from edgewise.methods.knowledge import Knowledge
@@ -32,7 +32,9 @@ def settled(fit: Fit, problem: Problem, couples: bool = False) -> tuple[Fit, str
     same: it depends on what they compare when they meet, and on nothing else."""
     name = CHOSEN if couples and fit.method == AUTO else fit.method
     if name != AUTO:
-        require_convexity(make(name), problem)
+        made = require_convexity(make(name), problem)
+        made = made if fit.eta is None else replace(made, eta=fit.eta)
+        require_bounded_curvature(made, problem)
     if fit.method != AUTO:
         return fit, ""
     if couples:
