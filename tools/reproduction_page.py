@@ -3,7 +3,9 @@
     edgewise reproduce --all && edgewise reproduce --all --scale paper
     python tools/reproduction_page.py out/reproduce
 
-What follows "## What we make of it" in the page is kept: it is written by hand.
+What an earlier run came to stays in the page where a figure was not run anew: verdicts are kept
+in docs/data/verdicts, pictures in docs/images. Without a folder the page is made of these alone.
+What follows "## What we make of it" is kept, too: it is written by hand.
 """
 
 import csv
@@ -18,6 +20,7 @@ from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "reproduction.md"
+KEPT = ROOT / "docs" / "data" / "verdicts"
 ROWS = 60  # of a run, in the tables that are kept
 NOTES = "## What we make of it"
 INTRO = """# The paper, figure by figure
@@ -54,14 +57,18 @@ graph is the same.
 """
 FIGURES = ("oracle", "small-data", "large-data", "ring", "unregularised")
 FIGURES += ("runtime-2000", "runtime-8000")
+ORDER = (*FIGURES, "complexity", "growth", "sketched", "pdmm")
+SCALES = ("paper", "small")
 SETTINGS = ("as printed", "tuned", "automatic")
 SHORT = {True: "**yes**", False: "no", None: "?"}
 NOT_RUN = "-"
 
 
 def main(out: Path) -> None:
-    scales = {scale: found(out / scale) for scale in ("paper", "small")}
-    names = list(dict.fromkeys(n for each in scales.values() for n in each))
+    for scale in SCALES:
+        keep(out / scale, KEPT / scale)
+    scales = {scale: found(KEPT / scale) for scale in SCALES}
+    names = [name for name in ORDER if any(name in each for each in scales.values())]
     first = next(iter((scales["small"] or scales["paper"]).values()))["about"]
     seeds = len(str(first.get("seeds", "1")).split(","))
     said = str(first.get("data", "Rows like epsilon's")).capitalize()
@@ -73,9 +80,18 @@ def main(out: Path) -> None:
     print(f"wrote {PAGE.relative_to(ROOT)}: {len(names)} experiments")
 
 
+def keep(made: Path, kept: Path) -> None:
+    kept.mkdir(parents=True, exist_ok=True)
+    for name in ORDER:
+        path = made / name / f"{name}.json"
+        if path.exists():
+            whole = json.loads(path.read_text())
+            said = {"about": whole["about"], "verdicts": whole["verdicts"]}
+            (kept / f"{name}.json").write_text(json.dumps(said, indent=1) + "\n")
+
+
 def found(folder: Path) -> dict[str, Any]:
-    order = [*FIGURES, "complexity", "growth", "sketched", "pdmm"]
-    paths = {name: folder / name / f"{name}.json" for name in order}
+    paths = {name: folder / f"{name}.json" for name in ORDER}
     return {name: json.loads(p.read_text()) for name, p in paths.items() if p.exists()}
 
 
