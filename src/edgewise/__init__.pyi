@@ -81,6 +81,9 @@ from .running.solve import solve
 from .running.standardize import standardize
 from .running.tensorboard import TensorBoard
 from .running.trace import Trace
+from .statistics.counts import sum_counts
+from .statistics.kaplan_meier import SurvivalCurve, kaplan_meier
+from .statistics.log_rank import LogRank, log_rank
 from .study.compare import Comparison, compare
 from .study.tune import Tuning, tune
 
@@ -134,6 +137,7 @@ __all__ = [
     "L1Ball",
     "L2Ball",
     "Linear",
+    "LogRank",
     "Logistic",
     "Multinomial",
     "NegativeBinomial",
@@ -165,6 +169,7 @@ __all__ = [
     "SquaredL2",
     "Standardization",
     "Stream",
+    "SurvivalCurve",
     "TensorBoard",
     "TimeVarying",
     "Trace",
@@ -173,12 +178,15 @@ __all__ = [
     "compare",
     "data",
     "errors",
+    "kaplan_meier",
     "list_methods",
     "load_model",
+    "log_rank",
     "reference",
     "solve",
     "split",
     "standardize",
+    "sum_counts",
     "sum_over",
     "survival_labels",
     "tune",

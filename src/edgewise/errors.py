@@ -4,6 +4,7 @@
     ├── InputError (also ValueError)     something handed in cannot be used
     │   ├── GraphError                   the graph: disconnected, self-loop, unknown node
     │   ├── DataError                    the samples: empty shard, NaN, one class, shapes
+    │   │   └── DisclosureError          a count of so few people that a node does not tell it
     │   ├── ProblemError                 loss, penalty and data do not fit together
     │   ├── MethodError                  a method, its steps, or what it cannot take
     │   └── UnknownName                  a name nobody has, with the nearest that somebody has
@@ -35,6 +36,10 @@ class GraphError(InputError):
 
 class DataError(InputError):
     """The samples cannot be used as they are."""
+
+
+class DisclosureError(DataError):
+    """A node does not tell a count, as it is of too few people."""
 
 
 class ProblemError(InputError):

@@ -1,0 +1,83 @@
+"""Sums of counts of people, which a node tells only where they are not too few."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from edgewise.errors import DataError, DisclosureError, whole_number
+from edgewise.running.network_sum import NetworkSum, sum_over
+
+LEAST = 5  # a node tells no count from one to four, unless it says so
+
+
+def least_counts(least_count: Any, nodes: int) -> np.ndarray:
+    """(V,) of one number for all nodes, or one for each."""
+    several = isinstance(least_count, Sequence | np.ndarray)
+    given = list(least_count) if several else [least_count] * nodes
+    if len(given) != nodes:
+        raise DataError(f"{len(given)} least counts for {nodes} nodes: give one, or one per node")
+    return np.array([whole_number("least_count", each, 1, DataError) for each in given])
+
+
+def require_cells(
+    counts: np.ndarray, least: int, node: int, cell: Callable[..., str], coarser: str
+) -> None:
+    """Refuse to tell what a node counted where a cell has somebody, and fewer than `least`.
+
+    cell     what a cell counts, in words, of its indices
+    coarser  what would make cells larger, in words
+    """
+    few = np.argwhere((counts > 0) & (counts < least))
+    if len(few):
+        where = tuple(int(i) for i in few[0])
+        raise DisclosureError(
+            f"node {node} has {int(counts[where])} {cell(*where)}, and tells no count from 1 to "
+            f"{least - 1}: {coarser}, or let the node tell smaller counts (least_count)"
+        )
+
+
+def as_counts(table: Any, node: int) -> np.ndarray:
+    try:
+        made = np.asarray(table, np.float64)
+    except (TypeError, ValueError) as wrong:
+        raise DataError(f"node {node} has {table!r}: give counts") from wrong
+    if not (np.isfinite(made) & (made >= 0) & (made == np.floor(made))).all():
+        raise DataError(f"node {node} has numbers that are no counts: give 0, 1, 2, ...")
+    return made
+
+
+def sum_counts(
+    graph: Any,
+    tables: Any,
+    least_count: int | Sequence[int] = LEAST,
+    *,
+    cell: Callable[..., str] | None = None,
+    coarser: str = "give fewer cells",
+    **options: Any,
+) -> NetworkSum:
+    """Add up tables of counts of people, one per node, all of one shape: exact whole numbers.
+
+    A node refuses, before anything is sent, where one of its own cells has somebody in it and
+    fewer than `least_count`. Cells of nobody are told. What several tables say together is not
+    looked at: who asks for two that differ by one person learns of that person.
+
+    least_count  one number, 5 by default, or one per node; 1 has a node tell everything
+    options      `accuracy`, `rounds`, `faults`, `engine` of `sum_over`
+
+    >>> sum_counts("ring", [[12, 0], [7, 30], [25, 5]]).value
+    array([44., 35.])
+    """
+    if not isinstance(tables, Sequence | np.ndarray):
+        raise DataError("give a list with one table of counts per node")
+    made = [as_counts(table, node) for node, table in enumerate(tables)]
+    words = cell or (lambda *where: f"in cell {', '.join(map(str, where))}" if where else "in all")
+    for node, (counts, least) in enumerate(
+        zip(made, least_counts(least_count, len(made)), strict=True)
+    ):
+        require_cells(counts, int(least), node, words, coarser)
+    total = sum_over(graph, made, **options)
+    if not total.reached:
+        return total
+    return replace(total, value=np.round(total.value), at_nodes=np.round(total.at_nodes))
