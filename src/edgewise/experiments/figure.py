@@ -4,7 +4,7 @@ import json
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -168,6 +168,14 @@ def by_seed(traces: Mapping[FigureRun, Trace], setting: str) -> list[Curves]:
     return [Curves(always | {c.method: t for c, t in here.items() if c.seed == s}) for s in seeds]
 
 
+@lru_cache(maxsize=1)  # figures of one problem, asked for together, share it
+def problem_and_optimum(
+    scale: str, K: int, ridge: float, path: str | None
+) -> tuple[Problem, Reference]:
+    problem = data.problem_of(SCALES[scale], K, ridge, path)
+    return problem, reference(problem)
+
+
 class FigureProblem:
     """A figure's problem at one scale, made once for all methods."""
 
@@ -178,8 +186,7 @@ class FigureProblem:
         self.graph: Graph = data.graph_of(self.scale, figure.ring)
         self.budget = oracle_budget(self.scale, self.K)
         self.ridge = figure.ridge * self.scale.easier
-        self.problem: Problem = data.problem_of(self.scale, self.K, self.ridge, job.data)
-        self.star: Reference = reference(self.problem)
+        self.problem, self.star = problem_and_optimum(self.scale.name, self.K, self.ridge, job.data)
         self.one_at_a_time = threading.Lock()
 
     def problem_for(self, cell: FigureRun, method: Method) -> Problem:
