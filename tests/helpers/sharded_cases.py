@@ -33,7 +33,7 @@ CASES = {
     "svr-pd": (make("svr-pd"), GRID, 4, {"penalty": MIXED}),
     "svr-pd-es": (make("svr-pd-es"), RING, 2, {"sparse": True}),
     "lsvr-pd": (make("lsvr-pd"), RANDOM, 8, {"sparse": True}),
-    "asvr-pd": (make("asvr-pd"), RANDOM, 4, {"intercept": True, "weights": "sample"}),
+    "asvr-pd": (make("asvr-pd"), RANDOM, 4, {"intercept": True, "offset": True}),
     "edge form": (saga("edge"), RANDOM, 8, {"penalty": MIXED[:11]}),
     "edge form, warm": (saga("edge"), GRID, 2, {"warm": True}),
     "star": (saga(), STAR, 4, {}),
@@ -48,13 +48,15 @@ CASES = {
 }
 
 
-def build(graph, sparse=False, equal=False, warm=False, n=5, **options):
+def build(graph, sparse=False, equal=False, warm=False, n=5, offset=False, **options):
     rng = np.random.default_rng(0)
     counts = np.full(graph.nodes, 6) if equal else rng.integers(2, 9, graph.nodes)
     X = rng.standard_normal((counts.sum(), n))
     y = np.sign(X @ rng.standard_normal(n) + 0.3 * rng.standard_normal(len(X)))
     if sparse:
         X = sp.csr_array(X * (rng.random(X.shape) < 0.4))
+    if offset:
+        options |= {"offset": rng.standard_normal(len(X)), "weights": "sample"}
     return ew.Problem(ew.Shards(X, y, counts), ew.Logistic(ridge=0.05), **options)
 
 

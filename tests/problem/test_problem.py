@@ -386,6 +386,6 @@ def test_refuses_shards_that_do_not_fit():
 def test_a_stream_takes_no_weights():
     X, y = samples("sign")
     stream = ew.Stream(lambda node, size, rng: (X[:size], y[:size]), ew.split(X, y, nodes=NODES))
-    refuse(ProblemError, "a stream has no weights: leave", shards=stream, weights="sample")
+    refuse(ProblemError, "a stream has no weights and no", shards=stream, weights="sample")
     refuse(ProblemError, "a stream has no weights", shards=stream, sample_weight=np.ones(60))
     assert ew.Problem(stream, ew.Logistic()).nodes == NODES

@@ -25,6 +25,7 @@ class Smooth:
         counts = np.repeat(problem.counts, problem.counts)
         scale = 1.0 if problem.scale is None else problem.scale
         self.weight = np.asarray(scale / (counts * problem.nodes), np.float64)
+        self.offset = problem.offset
         width = max(problem.size, problem.shards.features)
         if sp.issparse(problem.shards.X) and problem.loss.linear:
             width = problem.shards.X.nnz // problem.shards.samples
@@ -102,7 +103,7 @@ class Smooth:
         some = [slice(a, a + rows) for a in range(0, problem.shards.samples, rows)][::every]
         for cut in some:
             X = dense(problem.shards.X[cut])  # in its own precision: that is enough for a step
-            z, y = self._margins(x, X), problem.labels[cut]
+            z, y = self._margins(x, X, cut), problem.labels[cut]
             X = X if center is None else X - center.astype(X.dtype)
             X = np.column_stack([X, np.ones(len(X), X.dtype)]) if problem.free else X
             for c in range(C):
@@ -150,13 +151,14 @@ class Smooth:
     def _at(self, x: np.ndarray, c: slice, X: Any) -> tuple[np.ndarray, ...]:
         """What the loss of these samples, with their rows X, at x depends on."""
         y = self.problem.labels[c]
-        return (self._margins(x, X), y) if self.problem.loss.linear else (x, dense(X), y)
+        return (self._margins(x, X, c), y) if self.problem.loss.linear else (x, dense(X), y)
 
-    def _margins(self, x: np.ndarray, X: Any) -> np.ndarray:
+    def _margins(self, x: np.ndarray, X: Any, c: slice) -> np.ndarray:
         outputs, free = self.problem.loss.outputs, self.problem.free
         W = x[: len(x) - free]
         W = W if outputs == 1 else W.reshape(outputs, -1)
         z = np.asarray(X @ W.T)
+        z = z if self.offset is None else z + self.offset[c]
         if not free:
             return z
         return z + (x[-1] if outputs == 1 else x[-free:])

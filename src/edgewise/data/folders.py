@@ -18,12 +18,13 @@ from edgewise.data.arrays import Array, Matrix, aligned_empty, as_matrix
 from edgewise.data.preparation import Preparation
 from edgewise.data.readers import read_npz
 from edgewise.data.scaling import Standardization
-from edgewise.data.shards import Shards, as_counts, as_names
+from edgewise.data.shards import TERMS, Shards, as_counts, as_names
 from edgewise.data.splitting import MOST_CLASSES
 from edgewise.errors import DataError
 from edgewise.fileio import make_folder, write_json
 
 MANIFEST = "manifest.json"
+OF_ROWS = ("order", "lines", *TERMS)
 FORMAT = {"format": "edgewise-shards", "version": 1}
 
 
@@ -46,8 +47,8 @@ def write_shards(
         path = folder / f"node-{node:0{digits}d}.npz"
         arrays = {"y": y, **stored_arrays(X)}
         first = int(shards.first[node])
-        for name, origin in (("order", shards.order), ("lines", shards.lines)):
-            if origin is not None:
+        for name in OF_ROWS:
+            if (origin := getattr(shards, name)) is not None:
                 arrays[name] = origin[first : first + len(y)]
         if shards.columns is not None:  # a peer gets this file alone
             arrays["columns"] = np.array(shards.columns)
@@ -64,6 +65,7 @@ def write_shards(
         "labels": describe_labels(shards.y),
         "scaling": None if shards.scaling is None else shards.scaling.to_dict(),
         "preparation": None if shards.preparation is None else shards.preparation.to_dict(),
+        "terms": [name for name in TERMS if getattr(shards, name) is not None],
         "about": dict(about or {}),
         "shards": files,
     }
@@ -101,13 +103,14 @@ def load_node(
     folder: str | PathLike[str], node: int, manifest: Mapping[str, Any] | None = None
 ) -> tuple[Matrix, Array, Array | None]:
     """X, y and order of one node, its file held against the manifest; no other file is read."""
-    return read_node(folder, node, manifest)[:3]
+    X, y, of_rows = read_node(folder, node, manifest)
+    return X, y, of_rows.get("order")
 
 
 def read_node(
     folder: str | PathLike[str], node: int, manifest: Mapping[str, Any] | None
-) -> tuple[Matrix, Array, Array | None, Array | None]:
-    """X, y, order and lines."""
+) -> tuple[Matrix, Array, dict[str, Array]]:
+    """X, y, and what else is known of rows."""
     manifest = read_manifest(folder) if manifest is None else manifest
     if not 0 <= node < manifest["nodes"]:
         raise DataError(f"{folder} has no node {node}: nodes are 0 to {manifest['nodes'] - 1}")
@@ -124,8 +127,7 @@ def read_node(
     if X.shape != (entry["samples"], manifest["features"]):
         raise DataError(f"{path} has shape {X.shape}, not as {MANIFEST} says: split the data again")
     with np.load(path, allow_pickle=False) as file:
-        order, lines = (file[k] if k in file.files else None for k in ("order", "lines"))
-    return X, y, order, lines
+        return X, y, {name: file[name] for name in OF_ROWS if name in file.files}
 
 
 class FolderShards:
@@ -147,7 +149,8 @@ class FolderShards:
         self.scaling = None if scaling is None else Standardization.from_dict(scaling)
         prepared = self.manifest.get("preparation")
         self.preparation = None if prepared is None else Preparation.from_dict(prepared)
-        names = self.manifest.get("columns")  # folders of older versions have none
+        self.terms = tuple(self.manifest.get("terms", ()))  # folders of older versions have none
+        names = self.manifest.get("columns")
         self.columns = None if names is None else as_names(names, self.features)
 
     @property
@@ -192,12 +195,12 @@ class FolderShards:
         joined = None if self.sparse else aligned_empty(shape, self.dtype)
         blocks: list[Any] = []
         labels: list[Array] = []
-        origins: dict[str, list[Array]] = {"order": [], "lines": []}
+        origins: dict[str, list[Array]] = {name: [] for name in OF_ROWS}
         for node, end in zip(nodes, np.cumsum(counts), strict=True):
-            X, y, *known = read_node(self.folder, int(node), self.manifest)
+            X, y, known = read_node(self.folder, int(node), self.manifest)
             labels.append(y)
-            for kept, one in zip(origins.values(), known, strict=True):
-                kept += [] if one is None else [one]
+            for name, one in known.items():
+                origins[name].append(one)
             if joined is None:
                 blocks.append(X)
             else:
@@ -206,9 +209,15 @@ class FolderShards:
         origin = {
             name: np.concatenate(kept) for name, kept in origins.items() if len(kept) == len(labels)
         }
-        y, order, lines = np.concatenate(labels), origin.get("order"), origin.get("lines")
-        about = (self.columns, lines, self.scaling, self.preparation)
-        return Shards(matrix, y, counts, order, *about)
+        return Shards(
+            matrix,
+            np.concatenate(labels),
+            counts,
+            columns=self.columns,
+            scaling=self.scaling,
+            preparation=self.preparation,
+            **origin,
+        )
 
 
 def load_shards(folder: str | PathLike[str]) -> Shards:

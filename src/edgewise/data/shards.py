@@ -25,6 +25,8 @@ from edgewise.data.arrays import (
 )
 from edgewise.errors import DataError
 
+TERMS = ("offset", "weight")  # numbers per row that came with the data
+
 
 @dataclass(frozen=True, eq=False)
 class Shards:
@@ -36,7 +38,8 @@ class Shards:
     `columns` the names of X's columns, where they are known: a pandas frame brings its own.
     Labels are kept as they are, numbers or text. `scaling` is the `Standardization` that X has
     been through, and `preparation` the `Preparation` of the table that X is of, before: models
-    remember both, and take data as they were.
+    remember both, and take data as they were. `offset` and `weight` are numbers per row that came
+    with the data, as `Problem` takes them.
     """
 
     X: Matrix
@@ -47,6 +50,8 @@ class Shards:
     lines: NDArray[np.int64] | None = None
     scaling: Any = None
     preparation: Any = None
+    offset: NDArray[np.float64] | None = None
+    weight: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "X", frames.as_pandas(self.X))
@@ -68,7 +73,8 @@ class Shards:
                 f"X has {rows} rows, y has {len(self.y)} and the counts add up to "
                 f"{self.counts.sum()}: give one label per row, and counts that cover every row once"
             )
-        for name, one in (("order", self.order), ("lines", self.lines)):
+        for name in ("order", "lines", *TERMS):
+            one = getattr(self, name)
             if one is not None and len(one) != rows:
                 raise DataError(
                     f"{name} has {len(one)} entries for {rows} rows: give one per row, or None"
@@ -174,8 +180,9 @@ class Shards:
         rows = rows_of(self, nodes)
         order = None if self.order is None else self.order[rows]
         lines = None if self.lines is None else self.lines[rows]
+        terms = {name: a[rows] for name in TERMS if (a := getattr(self, name)) is not None}
         about = (self.columns, lines, self.scaling, self.preparation)
-        return Shards(self.X[rows], self.y[rows], self.counts[nodes], order, *about)
+        return Shards(self.X[rows], self.y[rows], self.counts[nodes], order, *about, **terms)
 
     def _refuse_unusable(self) -> None:
         """NaN, infinities, what is too large to compute with, and labels that are none."""

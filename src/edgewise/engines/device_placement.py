@@ -127,6 +127,7 @@ class DevicePlacement:
             rows=rows,
             labels=self.of_samples(k, np.asarray(whole.labels)),
             scale=None if whole.scale is None else self.of_samples(k, np.asarray(whole.scale)),
+            offset=None if whole.offset is None else self.of_samples(k, np.asarray(whole.offset)),
             penalty=self.of_nodes(k, whole.penalty),
             links=self.links(k, whole.links),
             cost=None if whole.cost is None else self.of_nodes(k, whole.cost),

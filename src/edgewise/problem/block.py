@@ -104,6 +104,7 @@ class Block(NamedTuple):
     active: Any = None  # (v,) nodes that ask for gradients, the others for nothing; None: all do
     cost: Any = None  # Costs that take no data, or None
     couplings: Any = None  # EdgeEnds: what holds between neighbours; None: their models are equal
+    offset: Any = None  # (N,) what is added to a sample's margin, known ahead, or None: nothing
 
     # --- edges -----------------------------------------------------------------------------------
 
@@ -142,6 +143,8 @@ class Block(NamedTuple):
         if self.loss.linear:
             W, bias = self.weights(X)
             z = self.rows.dot(pick.rows, W)
+            if self.offset is not None:
+                z = z + self.offset.at[pick.at].get(mode="promise_in_bounds")
             s = self.loss.slope(z if bias is None else z + bias[:, None], y)
         else:
             d = self.rows.dense(pick.rows).astype(X.dtype)

@@ -109,6 +109,7 @@ class SampleChunk(NamedTuple):
     y: Array  # (c, T)
     scale: Any  # (c, T) or None
     live: Any  # (c, T) whether it is a sample to be counted, or None: all are
+    offset: Any = None  # (c, T) of margins, or None
 
     def of(self, a: Array) -> Array:
         """(v, ...) one entry per node of the block -> (c, ...), of the part's nodes."""
@@ -129,6 +130,7 @@ class SampleChunk(NamedTuple):
         else:
             form = "ctp,cp->ct" if W.ndim == 2 else "ctp,ckp->ctk"
             z = product(form, self.rows.astype(W.dtype), W)
+        z = z if self.offset is None else z + self.offset
         return z if bias is None else z + bias[:, None]
 
     def slopes(self, p: "Block", X: Array) -> Array:
@@ -258,7 +260,8 @@ def in_slices(p: "Block", left: Array, visit: Visit, carry: Any, dtype: Any) -> 
         else:
             rows = p.rows.take(begin + jnp.arange(size * K).reshape(size, K))
         scale = None if p.scale is None else take(p.scale, first)
-        return SampleChunk(InPlace(left, first), rows, take(p.labels, first), scale, None)
+        offset = None if p.offset is None else take(p.offset, first)
+        return SampleChunk(InPlace(left, first), rows, take(p.labels, first), scale, None, offset)
 
     if size == v:
         return visit(part(None), carry)
@@ -287,10 +290,11 @@ def in_chunks(p: "Block", left: Array, visit: Visit, carry: Any, stretch: int, c
         safe = jnp.where(live, at, p.first[some][:, None])
         place = Scattered(node, jnp.where(live, at, samples), behind == 0)
         y = p.labels.at[safe].get(mode="promise_in_bounds")
-        scale = p.scale
-        if scale is not None:
-            scale = scale.at[safe].get(mode="promise_in_bounds")
-        part = SampleChunk(place, p.rows.take(safe), y, scale, live)
+        scale, offset = (
+            None if a is None else a.at[safe].get(mode="promise_in_bounds")
+            for a in (p.scale, p.offset)
+        )
+        part = SampleChunk(place, p.rows.take(safe), y, scale, live, offset)
         return k + chunk, visit(part, carry)
 
     start = jnp.zeros((), ends.dtype)
@@ -311,12 +315,13 @@ def one_by_one(p: "Block", left: Array, visit: Visit, carry: Any) -> Any:
             begin = jnp.minimum(start, samples - size)
             at = begin + jnp.arange(size)
             y = lax.dynamic_slice_in_dim(p.labels, begin, size)
-            scale = p.scale
-            if scale is not None:
-                scale = lax.dynamic_slice_in_dim(scale, begin, size)[None]
+            scale, offset = (
+                None if a is None else lax.dynamic_slice_in_dim(a, begin, size)[None]
+                for a in (p.scale, p.offset)
+            )
             fresh = (at >= start) & (at < end)
             place = Single(i, begin, fresh, start == p.first[i])
-            part = SampleChunk(place, p.rows.slab(begin), y[None], scale, fresh[None])
+            part = SampleChunk(place, p.rows.slab(begin), y[None], scale, fresh[None], offset)
             return start + size, visit(part, carry)
 
         carry = lax.while_loop(lambda c: c[0] < end, slab, (p.first[i], carry))[1]

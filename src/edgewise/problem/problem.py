@@ -24,6 +24,7 @@ from edgewise.problem.contract import Loss
 from edgewise.problem.costs import Costs, describe, sized_penalties, without_data
 from edgewise.problem.from_text import loss_of, penalties_of
 from edgewise.problem.losses import Squared
+from edgewise.problem.offsets import Offsets
 from edgewise.problem.penalty_sum import PenaltySum
 from edgewise.problem.rows import make_rows
 from edgewise.problem.sample_weights import Weights
@@ -47,6 +48,9 @@ class Problem:
     sample_weight  one weight per sample, in the order of the data given to `split` (or of the
                    shards): means become weighted means
     intercept      a last coordinate (C of them with C classes), outside ridge and penalty
+    offset         one number per sample, in that order, which is added to its margin
+    exposure       one per sample: how long, or how many, each was watched; its logarithm is added
+                   to the offset. With `Poisson`, `Gamma`, `Tweedie`, `NegativeBinomial`
     classes        all labels there are, where these shards may lack some of them; default: those
                    that they have
     cost           a node's cost that takes no data, `Quadratic(Q, q)` or `Linear(q)`: one for all,
@@ -74,18 +78,25 @@ class Problem:
         intercept: bool = False,
         classes: Any = None,
         cost: Any = None,
+        offset: Any = None,
+        exposure: Any = None,
     ) -> None:
         shards, self.sizes, self.cost, self.cost_tops, self.unlike = describe(shards, cost)
+        of_rows = sample_weight is not None or offset is not None or exposure is not None
         if self.cost is not None and not self.cost.lossy.all():
-            if weights != "node" or sample_weight is not None:
+            if weights != "node" or of_rows:
                 raise ProblemError(
-                    "weights and sample_weight go with data at every node: leave them out"
+                    "weights, sample_weight, offset and exposure go with data at every node: leave "
+                    "them out"
                 )
             loss = loss if self.cost.lossy.any() else Squared()  # of no data
         self.stream = shards if isinstance(shards, Stream) else None
         if self.stream is not None:
-            if weights != "node" or sample_weight is not None:
-                raise ProblemError("a stream has no weights: leave weights and sample_weight out")
+            if weights != "node" or of_rows:
+                raise ProblemError(
+                    "a stream has no weights and no offsets: leave weights, sample_weight, offset "
+                    "and exposure out"
+                )
             shards = self.stream.holdout
         if isinstance(shards, str | PathLike):
             shards = FolderShards(shards)
@@ -116,7 +127,7 @@ class Problem:
             )
         self.intercept = bool(intercept)
         if isinstance(self.shards, FolderShards) and (
-            is_whole(loss) or not manifest_suffices(self.shards, loss)
+            is_whole(loss) or self.shards.terms or not manifest_suffices(self.shards, loss)
         ):
             self.shards = self.shards.whole
         if classes is not None:
@@ -132,9 +143,12 @@ class Problem:
         self.loss: Loss = loss
         if classes is not None and isinstance(self.shards, Shards):
             self.labels = self.encode(self.shards.y)
-        self._weights = Weights(weights, sample_weight, self.nodes, self.shards.samples)
+        held = self.shards.weight if isinstance(self.shards, Shards) else None
+        self._weights = Weights(weights, sample_weight, self.nodes, self.shards.samples, held)
+        self._offsets = Offsets(offset, exposure, self.shards, loss)
         if isinstance(self.shards, Shards):
             self.scale = self._weights.factors(self.shards, self.ids)
+            self.offset = self._offsets.of(self.shards)
         self.held = self.shards
         if is_whole(loss):
             self._gather_nodes()
@@ -214,6 +228,11 @@ class Problem:
         return self._weights.factors(self.shards, self.ids)
 
     @cached_property
+    def offset(self) -> np.ndarray | None:
+        """(N,) what is added to each sample's margin, or None."""
+        return self._offsets.of(self.shards)
+
+    @cached_property
     def smoothness(self) -> Smoothness:
         return Smoothness(self)
 
@@ -267,9 +286,11 @@ class Problem:
         if isinstance(self.shards, Shards):
             made.labels = self.labels[rows]
             made.scale = None if self.scale is None else self.scale[rows]
+            made.offset = None if self.offset is None else self.offset[rows]
         else:
             made.labels = self.encode(made.shards.y)
             made.scale = self._weights.factors(made.shards, made.ids, rows)
+            made.offset = self._offsets.of(made.shards, rows)
         made.penalty = self.penalty
         if isinstance(self.penalty, list | tuple):
             made.penalty = [self.penalty[i] for i in here]
@@ -338,6 +359,7 @@ class Problem:
             mask,
             links,
             cost=None if self.cost is None else in_dtype(self.cost, dtype),
+            offset=None if self.offset is None else jnp.asarray(self.offset, dtype),
         )
 
     @shown

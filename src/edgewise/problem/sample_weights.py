@@ -7,26 +7,28 @@ import numpy as np
 from edgewise.data.folders import FolderShards
 from edgewise.data.shards import Shards
 from edgewise.errors import DataError, UnknownName
+from edgewise.problem.offsets import of_each_sample
 
 
 class Weights:
     """Factors a with f_i = (1/K_i) sum_k a_k loss_k. They are those of the whole problem, also
     where only some of its nodes are asked about, and their samples alone are here."""
 
-    def __init__(self, weights: str, sample_weight: Any, nodes: int, samples: int) -> None:
+    def __init__(
+        self, weights: str, sample_weight: Any, nodes: int, samples: int, held: Any = None
+    ) -> None:
+        """held: weights that the shards themselves have, in the order of their rows."""
         if not isinstance(weights, str) or weights not in ("node", "sample"):
             raise UnknownName("weights", weights, ["node", "sample"])
         self.by_sample, self.nodes, self.samples = weights == "sample", nodes, samples
         self.each: np.ndarray | None = None
-        if sample_weight is None:
+        self.in_order = sample_weight is None
+        if sample_weight is None and held is None:
             return
-        try:
-            w = np.asarray(sample_weight, np.float64)
-        except (TypeError, ValueError) as wrong:
-            raise DataError("sample_weight must be numbers, one per sample") from wrong
-        if w.shape != (samples,):
-            raise DataError(f"sample_weight has shape {w.shape}: give {samples}, one per sample")
-        if not np.isfinite(w).all() or (w < 0).any():
+        if sample_weight is not None and held is not None:
+            raise DataError("the shards have weights of their own: leave sample_weight out")
+        w = of_each_sample("sample_weight", held if self.in_order else sample_weight, samples)
+        if (w < 0).any():
             raise DataError("sample_weight must be finite and not negative")
         self.each, self.total = w, w.sum()
         if self.by_sample and self.total == 0:
@@ -40,7 +42,7 @@ class Weights:
         counts = np.repeat(shards.counts, shards.counts).astype(np.float64)
         if self.each is None:
             return counts * self.nodes / self.samples if self.by_sample else None
-        w = self.each[rows if shards.order is None else shards.order]
+        w = self.each[rows if self.in_order or shards.order is None else shards.order]
         if self.by_sample:
             return np.asarray(w * counts * self.nodes / self.total)
         sums = np.add.reduceat(w, shards.first)

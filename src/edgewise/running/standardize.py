@@ -122,10 +122,10 @@ def as_shards(shards: Any) -> Shards:
 
 def weights_in_order(sample_weight: Any, shards: Shards) -> np.ndarray:
     """(N,) in the order of the rows."""
-    known = Weights("sample", sample_weight, shards.nodes, shards.samples).each
-    if known is None:
+    made = Weights("sample", sample_weight, shards.nodes, shards.samples, shards.weight)
+    if made.each is None:
         return np.ones(shards.samples)
-    return known if shards.order is None else known[shards.order]
+    return made.each if made.in_order or shards.order is None else made.each[shards.order]
 
 
 def parts(shards: Shards, w: np.ndarray) -> list[tuple[Any, np.ndarray]]:

@@ -50,6 +50,7 @@ def fits_gpu(problem: Any) -> bool:
     return bool(
         declared(problem.loss) in LOSSES
         and not problem.intercept
+        and problem.offset is None
         and not problem.couples
         and isinstance(rows, np.ndarray)
         and rows.dtype in (np.float32, np.float64)
@@ -108,6 +109,7 @@ def numba_runs(problem: Any) -> bool:
     return bool(
         declared(problem.loss) in LOSSES
         and problem.stream is None
+        and problem.offset is None
         and jax.default_backend() == "cpu"
         and os.environ.get("EDGEWISE_NATIVE", "1") != "0"
         and find_spec("numba") is not None
