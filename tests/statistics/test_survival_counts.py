@@ -14,9 +14,9 @@ SIZES = (40, 23, 31)
 ALL = {"least_count": 1}
 
 
-def drawn(seed=0, groups=3, whole=True):
+def drawn(seed=0, groups=3, whole=True, times=1):
     rng = np.random.default_rng(seed)
-    node = np.repeat(range(len(SIZES)), SIZES)
+    node = np.repeat(range(len(SIZES)), times * np.array(SIZES))
     group = rng.integers(groups, size=len(node))
     death = rng.exponential(6 * (1 + 0.4 * group + 0.2 * node))
     end = rng.exponential(12, len(node))
@@ -125,6 +125,19 @@ def test_small_cells_are_refused_before_anything_is_sent(monkeypatch):
     arms = [np.repeat([0, 1], [9, 9]), np.repeat([0, 1], [9, 8])]
     with pytest.raises(DisclosureError, match="node 0 has 2 events of group 1"):
         ew.log_rank("path", days, arms, [0, 1])
+
+
+def test_grids_that_nodes_make_coarser():
+    time, event, _, node = drawn(4, whole=False, times=6)
+    (labels,) = by_node(node, ew.survival_labels(time, event))
+    fine = np.linspace(1, 30, 30)
+    found = ew.kaplan_meier("ring", labels, fine, coarsen=True)
+    assert 1 < len(found.times) < 30
+    assert set(found.times) < set(fine)
+    same = ew.kaplan_meier("ring", labels, found.times)  # which nobody refuses
+    assert (same.survival == found.survival).all()
+    with pytest.raises(DisclosureError, match="no grid is coarse enough"):
+        ew.kaplan_meier("path", [[1.0, 2.0]] * 2, [1, 2], coarsen=True)
 
 
 def test_sums_of_counts():

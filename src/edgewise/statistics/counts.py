@@ -29,13 +29,18 @@ def require_cells(
     cell     what a cell counts, in words, of its indices
     coarser  what would make cells larger, in words
     """
-    few = np.argwhere((counts > 0) & (counts < least))
+    few = np.argwhere(too_few(counts, least))
     if len(few):
         where = tuple(int(i) for i in few[0])
         raise DisclosureError(
             f"node {node} has {int(counts[where])} {cell(*where)}, and tells no count from 1 to "
             f"{least - 1}: {coarser}, or let the node tell smaller counts (least_count)"
         )
+
+
+def too_few(counts: np.ndarray, least: int) -> np.ndarray:
+    """Which cells a node does not tell."""
+    return (counts > 0) & (counts < least)
 
 
 def as_counts(table: Any, node: int) -> np.ndarray:

@@ -85,6 +85,7 @@ def kaplan_meier(
     groups: Any = None,
     levels: Any = None,
     least_count: int | Sequence[int] = LEAST,
+    coarsen: bool = False,
     confidence: float = 0.95,
     **options: Any,
 ) -> Any:
@@ -101,6 +102,7 @@ def kaplan_meier(
     grid         times that grow, agreed on by all nodes beforehand
     groups       per node, the group of each sample, of `levels`; there is then a curve for each
     least_count  a node refuses to tell smaller counts (`sum_counts`)
+    coarsen      leave out times that a node would refuse to tell, instead
     confidence   of the interval at each time
     options      of `sum_over`
 
@@ -110,7 +112,7 @@ def kaplan_meier(
     """
     if not 0 < confidence < 1:
         raise DataError(f"confidence={confidence!r}: give a number between 0 and 1")
-    found, known = risk_counts(graph, labels, grid, groups, levels, least_count, options)
+    found, known = risk_counts(graph, labels, grid, groups, levels, least_count, coarsen, options)
     curves = [
         SurvivalCurve(
             **curve(found.grid, n, d, c, found.exact, confidence),

@@ -38,6 +38,7 @@ def log_rank(
     grid: Any = None,
     weights: str = "log-rank",
     least_count: int | Sequence[int] = LEAST,
+    coarsen: bool = False,
     **options: Any,
 ) -> LogRank:
     """Observed against expected events of each group, at every time, added up.
@@ -61,7 +62,7 @@ def log_rank(
     if weights not in WEIGHTS:
         raise UnknownName("weights", weights, WEIGHTS)
     if grid is not None:
-        found, known = risk_counts(graph, labels, grid, groups, levels, least_count, options)
+        found, known = risk_counts(graph, labels, grid, groups, levels, least_count, coarsen, options)
         observed, expected, V = moments(found.at_risk, found.events, weights)
         return tested(observed, expected, V, known, found.exact, found.rounds)
     ys = own_labels(labels)

@@ -1,15 +1,15 @@
 """Events, censoring and who is at risk, counted on a grid of times that all nodes share."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from edgewise.errors import DataError
+from edgewise.errors import DataError, DisclosureError
 from edgewise.problem.survival_labels import as_labels, times_and_events
 from edgewise.running.network_sum import sum_over
-from edgewise.statistics.counts import sum_counts
+from edgewise.statistics.counts import least_counts, sum_counts, too_few
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,35 @@ def between(y: np.ndarray, grid: np.ndarray) -> bool:
     return not bool(np.isin(seen, grid).all())
 
 
+def coarsened(
+    graph: Any,
+    count: Callable[[np.ndarray], list[np.ndarray]],
+    grid: np.ndarray,
+    least: np.ndarray,
+    options: dict[str, Any],
+) -> np.ndarray:
+    """The grid without times that a node would refuse. Nodes say at which times they would, and
+    nothing of how many; of neighbouring times every other one goes, and all is counted anew."""
+    while True:
+        J = len(grid)
+        flags = []
+        for table, bound in zip(count(grid), least, strict=True):
+            few = too_few(table, int(bound)).any(0)
+            flags.append(few[:J] | few[J : 2 * J] | (np.arange(J) == J - 1) & few[2 * J])
+        refused = np.round(sum_over(graph, np.array(flags, float), **options).value) > 0
+        if not refused.any():
+            return grid
+        drop = np.zeros(J, bool)
+        for k in np.flatnonzero(refused):
+            drop[k] = k == 0 or not drop[k - 1]
+        if drop.all():
+            raise DisclosureError(
+                "no grid is coarse enough: a node has too few samples in all, so leave it out, or "
+                "let it tell smaller counts (least_count)"
+            )
+        grid = grid[~drop]
+
+
 def risk_counts(
     graph: Any,
     labels: Any,
@@ -93,12 +122,18 @@ def risk_counts(
     groups: Any,
     levels: Any,
     least_count: int | Sequence[int],
+    coarsen: bool,
     options: dict[str, Any],
 ) -> tuple[RiskCounts, list[Any]]:
     ys, times = own_labels(labels), checked_grid(grid)
     coded, known = coded_groups(groups, levels, [len(y) for y in ys])
+
+    def count(grid: np.ndarray) -> list[np.ndarray]:
+        return [own_counts(y, g, len(known), grid) for y, g in zip(ys, coded, strict=True)]
+
+    if coarsen:
+        times = coarsened(graph, count, times, least_counts(least_count, len(ys)), options)
     J = len(times)
-    tables = [own_counts(y, g, len(known), times) for y, g in zip(ys, coded, strict=True)]
 
     def cell(g: int, k: int) -> str:
         of = "" if groups is None else f" of group {known[g]!r}"
@@ -108,19 +143,17 @@ def risk_counts(
         kind = "events" if k < J else "censored"
         return f"{kind}{of} from {start:g} to {times[k % J]:g}"
 
-    total = sum_counts(graph, tables, least_count, cell=cell, coarser="give fewer times", **options)
+    total = sum_counts(
+        graph,
+        count(times),
+        least_count,
+        cell=cell,
+        coarser="give fewer times (coarsen=True leaves such out)",
+        **options,
+    )
     off = sum_over(graph, [[float(between(y, times))] for y in ys], **options)
     events, censored, beyond = np.split(total.value, [J, 2 * J], axis=1)
     last = np.cumsum((events + censored)[:, ::-1], 1)[:, ::-1] + beyond
-    return (
-        RiskCounts(
-            times,
-            last - censored,
-            events,
-            censored,
-            bool(round(float(off.value[0])) == 0),
-            total.rounds + off.rounds,
-            total.bytes_sent + off.bytes_sent,
-        ),
-        known,
-    )
+    rounds, sent = total.rounds + off.rounds, total.bytes_sent + off.bytes_sent
+    exact = bool(round(float(off.value[0])) == 0)
+    return RiskCounts(times, last - censored, events, censored, exact, rounds, sent), known
