@@ -62,7 +62,9 @@ def log_rank(
     if weights not in WEIGHTS:
         raise UnknownName("weights", weights, WEIGHTS)
     if grid is not None:
-        found, known = risk_counts(graph, labels, grid, groups, levels, least_count, coarsen, options)
+        found, known = risk_counts(
+            graph, labels, grid, groups, levels, least_count, coarsen, options
+        )
         observed, expected, V = moments(found.at_risk, found.events, weights)
         return tested(observed, expected, V, known, found.exact, found.rounds)
     ys = own_labels(labels)
