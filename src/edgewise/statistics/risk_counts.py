@@ -99,8 +99,9 @@ def coarsened(
         J = len(grid)
         flags = []
         for table, bound in zip(count(grid), least, strict=True):
-            few = too_few(table, int(bound)).any(0)
-            flags.append(few[:J] | few[J : 2 * J] | (np.arange(J) == J - 1) & few[2 * J])
+            few: np.ndarray = np.any(too_few(table, int(bound)), axis=0)
+            end = few[2 * J] & (np.arange(J) == J - 1)
+            flags.append(few[:J] | few[J : 2 * J] | end)
         refused = np.round(sum_over(graph, np.array(flags, float), **options).value) > 0
         if not refused.any():
             return grid
