@@ -117,7 +117,14 @@ def engine_for(method):
         return native.simulator(problem, graph, method, 0, np.dtype(np.float64))
 
 
-ESTIMATORS = (ew.SAGA(), ew.SVRG(), ew.SVRG(stop=0.1), ew.gradients.PlainSVRG())
+ESTIMATORS = (
+    ew.SAGA(),
+    ew.SVRG(),
+    ew.SVRG(stop=0.1),
+    ew.gradients.PlainSVRG(),
+    ew.LSVRG(),
+    ew.ASVRG(),
+)
 
 
 @pytest.mark.parametrize("form", ["node", "edge"])

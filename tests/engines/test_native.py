@@ -53,6 +53,9 @@ GRADIENTS = {
     "svrg": ew.SVRG(),
     "svrg of 2, may stop": ew.SVRG(batch=2, stop=0.3),
     "plain svrg": ew.gradients.PlainSVRG(),
+    "loopless": ew.LSVRG(batch=2),
+    "accelerated": ew.ASVRG(),
+    "accelerated, less and less": ew.ASVRG(floor=0.1, length=2.5, batch=2),
 }
 
 
@@ -283,7 +286,7 @@ def test_what_it_leaves_to_the_plain_rounds():
     saga = ew.PrimalDual(ew.SAGA())
     assert native.fits(problem_of(), saga)
     assert not native.fits(problem_of(100), saga)
-    assert not native.fits(problem_of(), ew.PrimalDual(ew.LSVRG()))
+    assert not native.fits(problem_of(), ew.PrimalDual(ew.Full()))
     assert not native.fits(problem_of(intercept=True), saga)
     assert not native.fits(problem_of(penalty=ew.NonNegative()), saga)
     assert not native.fits(problem_of(penalty=[ew.L1(0.1)] * 6 + [ew.SquaredL2(0.1)]), saga)

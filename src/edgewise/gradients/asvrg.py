@@ -41,6 +41,8 @@ class ASVRG(Batched):
     Not for strongly convex problems (SAGA needs fewer calls), nor for exact zeros: x is a mean.
     """
 
+    compiled_as = "asvrg"
+
     momentum: Any = None
     ask: Any = None
     floor: Any = None

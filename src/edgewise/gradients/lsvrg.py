@@ -24,6 +24,8 @@ class LSVRG(Batched):
     a custom one.
     """
 
+    compiled_as = "lsvrg"
+
     batch: int = 1
 
     @property

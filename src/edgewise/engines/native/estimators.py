@@ -1,6 +1,6 @@
 """What estimators do between two passes of the compiled rounds: slopes, tables, epochs.
 
-The formulas are those of `gradients.saga`, `gradients.svrg`, `gradients.plain_svrg` and
+The formulas are those of `gradients.saga`, `svrg`, `plain_svrg`, `lsvrg` and `asvrg`, and of
 `problem.losses`, which the tests hold them to.
 """
 
@@ -9,9 +9,11 @@ The formulas are those of `gradients.saga`, `gradients.svrg`, `gradients.plain_s
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
 from numba import njit
 
 from edgewise.engines.native.kernels import (
+    BETA,
     COLUMNS,
     FAST,
     KEPT,
@@ -28,7 +30,7 @@ from edgewise.engines.native.kernels import (
 )
 from edgewise.engines.native.vectors import keep_apart, prefetch, unowned
 
-ESTIMATORS = SAGA, SVRG, PLAIN_SVRG = 0, 1, 2
+ESTIMATORS = SAGA, SVRG, PLAIN_SVRG, LSVRG, ASVRG = 0, 1, 2, 3, 4
 LOSSES = LOGISTIC, SQUARED, HUBER, SMOOTHED_HINGE = 0, 1, 2, 3
 PASS_PIECES = 32  # of full passes, in one job
 NODE_PIECES, LEAST_ROWS = 16, 32  # of one node at most; of one piece at least
@@ -52,6 +54,7 @@ class CompiledFormula(NamedTuple):
     loss: int
     of_loss: float  # Huber's delta, the hinge's width
     stop: float  # of SVRG: 0, or when an epoch ends early
+    own_length: int  # of ASVRG: whether its epochs' length was given
 
 
 class FlatMemory(NamedTuple):
@@ -62,6 +65,9 @@ class FlatMemory(NamedTuple):
     shortest: Any  # (v,) epoch that may end early
     longest: Any  # (v,) epoch
     path: Any  # (v,) walked in the epoch
+    ask: Any  # (v,) chance that samples are asked for
+    pace: Any  # (v,) length of an epoch, before momentum divides it
+    floor: Any  # (v,) of momentum; -1: it stays as it is
     due: Any  # (v,) whether a full pass is, in this round
     moves: Any  # (panels, v, 2) as `kernels.journey` has them
 
@@ -94,37 +100,59 @@ def slope_at(rule, labels, scale, table, row, z):
 
 
 @njit
-def draw(rule, samples, memory, drawn):
+def draw(rule, samples, memory, state, drawn):
     """Slopes of the round's samples from their margins, and what is kept of them."""
     keep_apart()
     drawn, table, calls = unowned_draw(drawn), unowned(memory.table), unowned(memory.calls)
     labels, scale, share = unowned(samples.labels), unowned(samples.scale), unowned(samples.share)
     batch, many = len(drawn.at) // len(calls), unowned(samples.batch)
+    coins, part = drawn.coins, 1.0
     for q in range(len(drawn.at)):
         z = 0.0
         for k in range(drawn.margins.shape[0]):
             z += drawn.margins[k, q]
         row, later = drawn.at[q], drawn.coming[q]
         new = slope_at(rule, labels, scale, table, row, z)
-        drawn.slopes[q] = (new - table[row]) * share[q]
+        i = q // batch
+        if rule.estimator == ASVRG:
+            part = 1 / memory.ask[i] if heads(coins[i], memory.ask[i]) else 0.0
+        drawn.slopes[q] = (new - table[row]) * share[q] * part
         if rule.estimator == SAGA:
             table[row] = new
         prefetch(address(table) + table.itemsize * later)
         prefetch(address(labels) + labels.itemsize * later)
-        if q % batch == 0:
-            i = q // batch
+        if q % batch == 0 and part > 0:
             calls[i] += many[i] * (1 if rule.estimator == SAGA else 2)
+    if rule.estimator == LSVRG:
+        toss(samples, memory, state, coins)
 
 
 @njit
-def epochs(rule, samples, memory, state, numbers):
+def heads(bits, chance):
+    return np.float64(bits) < chance * 2.0**32
+
+
+@njit
+def toss(samples, memory, state, coins):
+    """Whose snapshot is to be taken anew after the round, where they are before it."""
+    for i in range(len(coins)):
+        memory.due[i] = heads(coins[i], 1 / samples.counts[i])
+        if memory.due[i]:
+            for k in range(state.X.shape[0]):
+                state.start[k, i] = state.X[k, i]
+
+
+@njit
+def epochs(rule, samples, memory, numbers):
     """Whether the snapshot of any node is due to be taken anew; `memory.due` says whose."""
     keep_apart()
     if rule.estimator == SAGA:
         return False
     due, done = memory.due, memory.done
     for i in range(len(due)):
-        if rule.estimator == PLAIN_SVRG:
+        if rule.estimator == LSVRG:
+            pass  # `toss` has said so
+        elif rule.estimator == PLAIN_SVRG:
             due[i] = done[i] >= memory.length[i]
             done[i] = 1 if due[i] else done[i] + 1
         else:
@@ -149,24 +177,46 @@ def leads_nowhere(rule, memory, i):
 
 
 @njit
-def new_epoch(rule, memory, state, i, model):
+def new_epoch(rule, memory, state, numbers, i, model):
     """Begins at node i; its snapshot."""
-    X, divisor = state.X, max(memory.done[i], 1)
+    divisor, beta = max(memory.done[i], 1), state.X.dtype.type(numbers[i, BETA])
+    X = state.start if rule.estimator == LSVRG else state.X
     for k in range(X.shape[0]):
         for c in range(COLUMNS):
             x = X[k, i, c]
-            if rule.estimator == SVRG:
-                x = (state.total[k, i, c] + x) / divisor
-            model[k * COLUMNS + c] = x
             if rule.stop > 0:
-                state.start[k, i, c] = X[k, i, c]
+                state.start[k, i, c] = x
+            if rule.estimator == ASVRG:
+                x = (1 - beta) * state.center[k, i, c] + beta * x
+            if rule.estimator == SVRG or rule.estimator == ASVRG:
+                x = (state.total[k, i, c] + x) / divisor
+            if rule.estimator == ASVRG:
+                state.center[k, i, c] = x
+            model[k * COLUMNS + c] = x
     if rule.estimator == SVRG:
         memory.done[i], memory.path[i] = 0, 0
         memory.length[i] = min(2 * memory.length[i], memory.longest[i])
+    if rule.estimator == ASVRG:
+        memory.done[i] = 0
+        if memory.floor[i] >= 0:
+            less_momentum(rule, memory, numbers, i, memory.table.dtype.type)
 
 
 @njit
-def plan_pass(rule, samples, memory, state, full, i):
+def less_momentum(rule, memory, numbers, i, number):
+    """number: the run's precision, in which the plain rounds find an epoch's length too."""
+    beta, pace = number(numbers[i, BETA]), memory.pace[i]
+    squared = beta * beta
+    after = (np.sqrt(squared * squared + number(4) * squared) - squared) / number(2)
+    after = max(number(memory.floor[i]), after)
+    numbers[i, BETA] = after
+    memory.ask[i] = number(memory.ask[i]) * (after / beta)
+    rounds = number(pace) / after if rule.own_length else pace / np.float64(after)
+    memory.length[i] = math.ceil(rounds)
+
+
+@njit
+def plan_pass(rule, samples, memory, state, numbers, full, i):
     """As many nodes that are due, from i on, as one job takes: its pieces, and the next node."""
     keep_apart()
     pieces, nodes = 0, 0
@@ -176,7 +226,7 @@ def plan_pass(rule, samples, memory, state, full, i):
             parts = max(1, min(NODE_PIECES, count // LEAST_ROWS))
             if pieces + parts > PASS_PIECES:
                 break
-            new_epoch(rule, memory, state, i, full.models[nodes])
+            new_epoch(rule, memory, state, numbers, i, full.models[nodes])
             for part in range(parts):
                 full.pieces[pieces, 0], full.pieces[pieces, 1] = i, nodes
                 full.pieces[pieces, 2] = samples.first[i] + count * part // parts

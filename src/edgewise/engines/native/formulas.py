@@ -1,5 +1,6 @@
 """What a class must declare (`backend.declared`) for a compiled copy of its formula to be run."""
 
-ESTIMATORS = ("saga", "svrg", "plain-svrg")
+ESTIMATORS = ("saga", "svrg", "plain-svrg", "lsvrg", "asvrg")
+IN_PARTS = ("saga", "svrg", "plain-svrg")  # whose gradients are `memory.Draw`: what GPUs take
 LOCAL_ESTIMATORS = ("saga", "svrg")  # between two messages
 LOSSES = ("logistic", "squared", "huber", "smoothed-hinge")

@@ -15,7 +15,7 @@ from edgewise.backend.declared import declared
 from edgewise.backend.pytree import pytree
 from edgewise.engines import simulator as simulated
 from edgewise.engines.native import gpu_kernels as kernels
-from edgewise.engines.native.formulas import ESTIMATORS
+from edgewise.engines.native.formulas import IN_PARTS
 from edgewise.engines.native.soft_threshold import threshold_and_shrink, thresholds_softly
 from edgewise.engines.simulator import Simulator
 from edgewise.engines.wires import DirectWires
@@ -135,7 +135,7 @@ class GpuSimulator(Simulator):
         super().__init__(problem, graph, method, seed, dtype)
         whole = (
             declared(method) == "primal-dual"
-            and declared(method.gradient) in ESTIMATORS
+            and declared(method.gradient) in IN_PARTS
             and self.block.links.slots is not None
             and thresholds_softly(problem)
         )

@@ -37,8 +37,8 @@ COLUMNS = 4 * WIDTH  # 51 kB of 50 nodes
 LINE = 64  # bytes of a cache line
 AHEAD = 3  # nodes; what memory takes to answer
 FAST = {"contract", "nsz"}
-# columns of a node's numbers; GAIN is what the edge form has 1 / eta in
-PART, GAMMA, DEGREE, RIDGE, THRESHOLD, SHRINK, GAIN, KEPT, NUMBERS = range(9)
+# columns of a node's numbers; GAIN is what the edge form has 1 / eta in, BETA is momentum
+PART, GAMMA, DEGREE, RIDGE, THRESHOLD, SHRINK, GAIN, KEPT, BETA, NUMBERS = range(10)
 
 
 class PanelState(NamedTuple):
@@ -50,8 +50,9 @@ class PanelState(NamedTuple):
     R: Any
     sent: Any  # edge form: (panels, edges, COLUMNS)
     total: Any  # sum of an epoch's iterates
-    start: Any  # an epoch's first iterate
+    start: Any  # an epoch's first iterate; where a coin says so, the next snapshot
     last: Any  # the iterate before
+    center: Any  # the snapshot, where gradients are taken between it and the iterate
 
 
 class Edges(NamedTuple):
@@ -70,12 +71,14 @@ class Drawn(NamedTuple):
     coming: Any  # (v b,) those of the next round
     slopes: Any  # (v b,) of the gradient, times the samples' shares
     margins: Any  # (panels, v b) of the next round's, to be worked out
+    coins: Any  # (v,) random bits; (0,) where estimators toss none
 
 
 @njit(forceinline=True)
 def unowned_state(s):
     nodes = unowned(s.X), unowned(s.mean), unowned(s.S), unowned(s.R)
-    return PanelState(*nodes, unowned(s.sent), unowned(s.total), unowned(s.start), unowned(s.last))
+    epoch = unowned(s.total), unowned(s.start), unowned(s.last), unowned(s.center)
+    return PanelState(*nodes, unowned(s.sent), *epoch)
 
 
 @njit(forceinline=True)
@@ -85,7 +88,8 @@ def unowned_edges(e):
 
 @njit(forceinline=True)
 def unowned_draw(d):
-    return Drawn(unowned(d.at), unowned(d.coming), unowned(d.slopes), unowned(d.margins))
+    made = unowned(d.at), unowned(d.coming), unowned(d.slopes), unowned(d.margins)
+    return Drawn(*made, unowned(d.coins))
 
 
 @njit(forceinline=True)
@@ -105,24 +109,41 @@ def row_from(rows, row, c, like, row_like):
 
 
 @njit(fastmath=FAST, forceinline=True)
-def margin(rows, row, x, lo, like, row_like):
-    """<d, x> over a panel that begins at column `lo`; x is the address of a model there."""
+def point(x, center, here, beta, like):
+    """Where a gradient is taken; center: the panel of snapshots, or 0 where it is taken at x."""
+    if center == 0:
+        return x
+    return filled(1 - beta, like) * load(center + here, like) + filled(beta, like) * x
+
+
+@njit(forceinline=True)
+def centers(state, k):
+    return panel(state.center, k) if state.center.size else 0
+
+
+@njit(fastmath=FAST, forceinline=True)
+def margin(rows, row, X, center, i, beta, lo, like, row_like):
+    """<d, x> over a panel that begins at column `lo`, of node i."""
     z = filled(0.0, like)
     for c in range(0, min(COLUMNS, rows.shape[1] - lo), WIDTH):
-        z += row_from(rows, row, lo + c, like, row_like) * load(x + bytes_each(like) * c, like)
+        here = bytes_each(like) * (i * COLUMNS + c)
+        x = point(load(X + here, like), center, here, beta, like)
+        z += row_from(rows, row, lo + c, like, row_like) * x
     return sum_of(z)
 
 
 @njit(fastmath=FAST)
-def margins(rows, X, at, k, out):
+def margins(rows, state, numbers, at, k, out):
     """Over the k-th panel, of the samples `at` of each node in turn."""
     keep_apart()
-    rows, X, at, out = unowned(rows), unowned(X), unowned(at), unowned(out)
-    like, row_like = vector_like(X), vector_like(rows)
-    batch = len(at) // X.shape[1]
+    rows, state, at, out = unowned(rows), unowned_state(state), unowned(at), unowned(out)
+    numbers = unowned(numbers)
+    like, row_like = vector_like(state.X), vector_like(rows)
+    batch, X, C = len(at) // state.X.shape[1], panel(state.X, k), centers(state, k)
     for q in range(len(at)):
-        x = panel(X, k) + bytes_each(like) * (q // batch) * COLUMNS
-        out[k, q] = margin(rows, at[q], x, k * COLUMNS, like, row_like)
+        i = q // batch
+        beta = numbers[i, BETA]
+        out[k, q] = margin(rows, at[q], X, C, i, beta, k * COLUMNS, like, row_like)
 
 
 @njit(fastmath=FAST)
@@ -164,7 +185,7 @@ def sampled(rows, drawn, first, last, c, like, row_like):
 
 @njit(fastmath=FAST, forceinline=True)
 def remember(state, k, here, x, mean, moved, numbers, i, like):
-    """What estimators keep of a round, besides slopes."""
+    """What estimators keep of a round, besides slopes; x: where the gradient was taken."""
     if numbers[i, PART] != 0:
         store(panel(state.mean, k) + here, mean + filled(numbers[i, PART], like) * moved)
     if state.total.size:
@@ -184,7 +205,7 @@ def node_round(rows, state, edges, numbers, drawn, k, scratch):
     V, n, lo, number = state.X.shape[1], rows.shape[1], k * COLUMNS, bytes_each(like)
     batch, begin, other, rho = len(drawn.at) // V, edges.begin, edges.other, edges.rho
     X, M, S, R = panel(state.X, k), panel(state.mean, k), panel(state.S, k), panel(state.R, k)
-    old = address(scratch)
+    C, old = centers(state, k), address(scratch)
     for c in range(0, V * COLUMNS, WIDTH):
         store(old + number * c, load(X + number * c, like))
     for i in range(V):
@@ -205,14 +226,15 @@ def node_round(rows, state, edges, numbers, drawn, k, scratch):
             s = load(S + here, like) + gain * pull
             store(S + here, s)
             u = s + load(R + here, like)
-            y = x + gamma * (u - moved - mean - ridge * x)
+            at = point(x, C, here, numbers[i, BETA], like)
+            y = x + gamma * (u - moved - mean - ridge * at)
             new = (y - clip(y, threshold)) * shrink
             store(R + here, degree * (new - x) - u)
             store(X + here, new)
-            remember(state, k, here, x, mean, moved, numbers, i, like)
+            remember(state, k, here, at, mean, moved, numbers, i, like)
         for q in range(batch * i, batch * (i + 1)):
-            x_i = X + number * i * COLUMNS
-            drawn.margins[k, q] = margin(rows, drawn.coming[q], x_i, lo, like, row_like)
+            beta = numbers[i, BETA]
+            drawn.margins[k, q] = margin(rows, drawn.coming[q], X, C, i, beta, lo, like, row_like)
 
 
 @njit(fastmath=FAST)
@@ -229,6 +251,7 @@ def edge_round(rows, state, edges, numbers, drawn, k):
         panel(state.sent, k),
         edges.reverse,
     )
+    C = centers(state, k)
     for c in range(0, min(COLUMNS, n - lo), WIDTH):
         for i in range(V):
             gamma, rate = filled(numbers[i, GAMMA], like), filled(numbers[i, GAIN], like)
@@ -239,9 +262,10 @@ def edge_round(rows, state, edges, numbers, drawn, k):
             for e in range(begin[i], begin[i + 1]):
                 heard += load(sent + number * (reverse[e] * COLUMNS + c), like)
             moved = sampled(rows, drawn, batch * i, batch * (i + 1), lo + c, like, row_like)
-            y = gamma * (x * rate - moved - mean - ridge * x + heard)
+            at = point(x, C, here, numbers[i, BETA], like)
+            y = gamma * (x * rate - moved - mean - ridge * at + heard)
             store(X + here, (y - clip(y, threshold)) * filled(numbers[i, SHRINK], like))
-            remember(state, k, here, x, mean, moved, numbers, i, like)
+            remember(state, k, here, at, mean, moved, numbers, i, like)
         for i in range(V):
             x = load(X + number * (i * COLUMNS + c), like)
             for e in range(begin[i], begin[i + 1]):
@@ -253,4 +277,4 @@ def edge_round(rows, state, edges, numbers, drawn, k):
                     store(mine, twice * x - t)
                     far = load(X + number * (other[e] * COLUMNS + c), like)
                     store(theirs, twice * far - m)
-    margins(rows, state.X, drawn.coming, k, drawn.margins)
+    margins(rows, state, numbers, drawn.coming, k, drawn.margins)

@@ -8,6 +8,7 @@ from jax import Array
 
 from edgewise.backend.declared import declared
 from edgewise.engines.native.estimators import (
+    LSVRG,
     PASS_PIECES,
     SAGA,
     CompiledFormula,
@@ -16,7 +17,7 @@ from edgewise.engines.native.estimators import (
     Samples,
 )
 from edgewise.engines.native.formulas import ESTIMATORS, LOSSES
-from edgewise.engines.native.kernels import COLUMNS, GAIN, LINE, Edges, PanelState
+from edgewise.engines.native.kernels import BETA, COLUMNS, GAIN, LINE, Edges, PanelState
 from edgewise.engines.native.soft_threshold import threshold_and_shrink
 from edgewise.engines.wires import DirectWires
 from edgewise.problem.block import Block
@@ -62,6 +63,7 @@ def rule_of(method: Any, loss: Any) -> CompiledFormula:
         LOSSES.index(declared(loss)),
         0.0 if own is None else float(getattr(loss, own)),
         float(getattr(method.gradient, "stop", 0)),
+        int(getattr(method.gradient, "length", None) is not None),
     )
 
 
@@ -83,15 +85,17 @@ def numbers_of(method: Any, p: Block, state: Any, batch: Numbers, saga: bool) ->
     part = (batch / np.asarray(p.counts))[:, None] if saga else 0
     gain = state.gain if method.form == "node" else 1 / method.eta
     softly = threshold_and_shrink(p.penalty.members[0], gamma)
-    columns = (part, gamma, p.links.total, p.loss.ridge, *softly, gain, 1)
+    beta = getattr(state.memory.extra, "beta", np.ones(len(gamma)))
+    columns = (part, gamma, p.links.total, p.loss.ridge, *softly, gain, 1, beta[:, None])
     made = [np.broadcast_to(np.asarray(a, np.float64), gamma.shape) for a in columns]
     return np.concatenate(made, 1)
 
 
-def panels_of(state: Any, sent: Any, edge_form: bool) -> PanelState:
+def panels_of(state: Any, sent: Any, rule: CompiledFormula) -> PanelState:
     nothing = np.empty((0, len(state.X), COLUMNS), state.X.dtype)
     epoch = state.memory.extra
-    trip = getattr(epoch, "journey", None)
+    trip, edge_form = getattr(epoch, "journey", None), rule.edge_form
+    start = np.zeros_like(state.X) if rule.estimator == LSVRG else None
     parts = {
         "X": state.X,
         "mean": state.memory.mean,
@@ -99,8 +103,9 @@ def panels_of(state: Any, sent: Any, edge_form: bool) -> PanelState:
         "R": None if edge_form else state.R,
         "sent": sent if edge_form else None,
         "total": getattr(epoch, "total", None),
-        "start": None if trip is None else trip.start,
+        "start": start if trip is None else trip.start,
         "last": None if trip is None else trip.last,
+        "center": getattr(epoch, "center", None),
     }
     return PanelState(**{k: nothing if a is None else to_panels(a) for k, a in parts.items()})
 
@@ -111,7 +116,10 @@ def memory_of(gradient: Any, p: Block, m: Any, panels: int) -> FlatMemory:
     counts, epoch = np.asarray(p.counts), m.extra
     done = length = shortest = longest = np.zeros(v, np.int64)
     path = np.zeros(v)
-    if hasattr(epoch, "total"):
+    ask = pace = floor = np.zeros(v)
+    if hasattr(epoch, "center"):
+        done, length, ask, pace, floor = momentum_of(gradient, counts, epoch)
+    elif hasattr(epoch, "total"):
         done, length = np.array(epoch.done), np.array(epoch.length)
         shortest = gradient.shortest(p)
         longest = 2 * counts if gradient.longest is None else np.full(v, gradient.longest)
@@ -123,9 +131,21 @@ def memory_of(gradient: Any, p: Block, m: Any, panels: int) -> FlatMemory:
     return FlatMemory(
         m.table if mine else np.array(m.table),
         *(np.array(m.calls), done, length, read_only(shortest), read_only(longest), path),
+        *(ask, read_only(pace), read_only(floor)),
         np.zeros(v, bool),
         np.zeros((panels, v, 2)),
     )
+
+
+def momentum_of(gradient: Any, counts: Numbers, epoch: Any) -> tuple[Numbers, ...]:
+    """Of ASVRG: iterates done, an epoch's length, chances of asking, paces and floors."""
+    v, steady, given = len(counts), gradient.floor is None, gradient.length
+    rounds = counts / (gradient.batch if steady else 1) if given is None else np.asarray(given)
+    length = rounds if steady else rounds / np.asarray(epoch.beta)
+    pace, floor = np.full(v, rounds, np.float64), -1.0 if steady else gradient.floor
+    whole = np.ceil(np.full(v, length)).astype(np.int64)
+    ask = np.array(epoch.ask, np.float64)
+    return np.array(epoch.done), whole, ask, pace, np.full(v, floor, np.float64)
 
 
 def pass_of(rule: CompiledFormula, panels: int, dtype: Any) -> Pass:
@@ -139,7 +159,15 @@ def carry_of(
 ) -> Any:
     """As the simulator has it. The table stays NumPy's, to be changed in place by the next call."""
     epoch = old.memory.extra
-    if hasattr(epoch, "total"):
+    if hasattr(epoch, "center"):
+        epoch = epoch._replace(
+            center=from_panels(state.center, n),
+            total=from_panels(state.total, n),
+            done=jnp.asarray(memory.done),
+            beta=jnp.asarray(numbers[:, BETA], epoch.beta.dtype),
+            ask=jnp.asarray(memory.ask, epoch.ask.dtype),
+        )
+    elif hasattr(epoch, "total"):
         trip = epoch.journey
         if trip is not None:
             start, last = from_panels(state.start, n), from_panels(state.last, n)

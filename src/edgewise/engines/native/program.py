@@ -8,12 +8,21 @@ from pathlib import Path
 from numba import int64, njit
 
 from edgewise.engines.native import kernels, work_sharing
-from edgewise.engines.native.estimators import add_up, draw, epochs, pass_piece, plan_pass
+from edgewise.engines.native.estimators import (
+    ASVRG,
+    LSVRG,
+    add_up,
+    draw,
+    epochs,
+    pass_piece,
+    plan_pass,
+)
 from edgewise.engines.native.kernels import GAIN, Drawn
 from edgewise.engines.native.vectors import keep_apart
 
 COMPILED = "estimators", "kernels", "program", "vectors", "work_sharing"  # files of this folder
-FIRST_LOOK, ROUND, PASS = 0, 1, 2  # kinds of pieces
+# kinds of pieces; a look again is at what lies elsewhere since full passes
+LOOK, LOOK_AGAIN, ROUND, PASS = 0, 1, 2, 3
 
 
 @njit
@@ -22,8 +31,8 @@ def piece(kind, rule, samples, state, edges, numbers, memory, full, drawn, scrat
     if kind == PASS:
         pass_piece(rule, samples, memory, full, k)
         return
-    if kind == FIRST_LOOK:
-        kernels.margins(samples.rows, state.X, drawn.at, k, drawn.margins)
+    if kind in (LOOK, LOOK_AGAIN):
+        kernels.margins(samples.rows, state, numbers, drawn.at, k, drawn.margins)
     elif rule.edge_form:
         kernels.edge_round(samples.rows, state, edges, numbers, drawn, k)
     else:
@@ -32,17 +41,19 @@ def piece(kind, rule, samples, state, edges, numbers, memory, full, drawn, scrat
 
 
 @njit
-def drawn_in(picked, slopes, margins, t):
-    return Drawn(picked[t], picked[min(t + 1, len(picked) - 1)], slopes, margins)
+def drawn_in(picked, coins, slopes, margins, t):
+    last = len(picked) - 1
+    now = min(t, last)
+    return Drawn(picked[now], picked[min(t + 1, last)], slopes, margins, coins[now])
 
 
 @njit
 def work_here(
     thread, rule, samples, state, edges, numbers, memory, full,
-    picked, slopes, margins, scratch, shared,
+    picked, coins, slopes, margins, scratch, shared,
 ):  # fmt: skip
-    """picked (rounds, v b): the samples of every round. Thread 0 leads. All threads run the same
-    function, so that it is compiled once."""
+    """picked (rounds, v b): the samples of every round; coins (rounds, v or 0). Thread 0 leads. All
+    threads run the same function, so that it is compiled once."""
     own, helping = scratch[thread], thread > 0
     rounds = 0 if helping else len(picked)
     panels, looks, i = int64(len(state.X)), 0, int64(0)
@@ -55,18 +66,18 @@ def work_here(
                     work_sharing.give_way()
                 continue
             looks, kind = 0, shared[work_sharing.KIND]
-            drawn = drawn_in(picked, slopes, margins, shared[work_sharing.ROUND])
+            drawn = drawn_in(picked, coins, slopes, margins, shared[work_sharing.ROUND])
             piece(kind, rule, samples, state, edges, numbers, memory, full, drawn, own, k)
             work_sharing.finish(shared)
-    # jobs of the leader: a first look at margins, then of each round full passes, where any node
-    # is due, and the round itself
-    t, kind = int64(0), int64(FIRST_LOOK)
-    while t < rounds:
-        drawn, pieces = drawn_in(picked, slopes, margins, t), panels
+    # jobs of the leader: a look at margins, then of each round full passes, where any node is
+    # due, and the round itself. Coins are tossed in a round, for passes after it
+    t, kind = int64(0), int64(LOOK)
+    while t < rounds or kind == PASS:
+        drawn, pieces = drawn_in(picked, coins, slopes, margins, t), panels
         if kind == PASS:
-            pieces, i = plan_pass(rule, samples, memory, state, full, i)
+            pieces, i = plan_pass(rule, samples, memory, state, numbers, full, i)
         if kind == ROUND:
-            draw(rule, samples, memory, drawn)
+            draw(rule, samples, memory, state, drawn)
         work_sharing.offer(shared, kind, t, pieces)
         k = work_sharing.take(shared, False)
         while k >= 0:
@@ -76,7 +87,11 @@ def work_here(
         work_sharing.wait(shared, pieces)
         if kind == PASS:
             add_up(samples, state, full, pieces)
-            kind = int64(PASS if i < len(memory.due) else ROUND)
+            if i == len(memory.due):
+                kind = int64(LOOK_AGAIN if rule.estimator == ASVRG else ROUND)
+            continue
+        if kind == LOOK_AGAIN:
+            kind = int64(ROUND)
             continue
         if kind == ROUND:
             t += 1
@@ -84,7 +99,7 @@ def work_here(
                 for j in range(len(numbers)):
                     numbers[j, GAIN] = min(2 * numbers[j, GAIN], 2)
         i, kind = int64(0), int64(ROUND)
-        if t < rounds and epochs(rule, samples, memory, state, numbers):
+        if (t < rounds or rule.estimator == LSVRG) and epochs(rule, samples, memory, numbers):
             kind = int64(PASS)
     if not helping:
         work_sharing.stop(shared)

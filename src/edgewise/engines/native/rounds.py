@@ -27,11 +27,14 @@ from edgewise.engines.simulator import Simulator
 from edgewise.problem.block import Block
 
 
-def picks(p: Block, random_bits: Array) -> tuple[Array, Array, Array]:
-    """(steps, v b) samples, (v b,) their shares and (v,) how many they are, as every round has."""
-    at = jax.vmap(lambda now: p.pick(now).at)(random_bits[:, 0])
-    one = p.pick(random_bits[0, 0])
-    return at.reshape(len(at), -1), one.share.reshape(-1), one.batch
+def picks(p: Block, random_bits: Array, coins: int) -> tuple[Array, ...]:
+    """(steps, v b) samples, (v b,) their shares and (v,) how many they are, as every round has; and
+    (steps, v coins) bits that estimators toss before they draw."""
+    tossed, bits = random_bits[:, 0, :, :coins], random_bits[:, 0, :, coins:]
+    at = jax.vmap(lambda now: p.pick(now).at)(bits)
+    one = p.pick(bits[0])
+    tossed = tossed.reshape(len(at), -1) if coins else jnp.zeros((len(at), 0), tossed.dtype)
+    return at.reshape(len(at), -1), one.share.reshape(-1), one.batch, tossed
 
 
 class Cores:
@@ -71,6 +74,7 @@ def run_threads(
     memory: Any,
     full: Any,
     picked: Numbers,
+    coins: Numbers,
 ) -> None:
     """`program.work` on this thread, and on as many more as there are cores and panels for."""
     many, v, _ = state.X.shape
@@ -80,7 +84,7 @@ def run_threads(
     with SPARE_CORES.borrowed(many - 1 if len(picked) else 0) as helpers:
         scratch = panels.aligned((1 + helpers, v * COLUMNS), state.X.dtype)
         args: tuple[Any, ...] = (rule, samples, state, edges, numbers, memory, full)
-        args += (picked, slopes, margins, scratch, shared)
+        args += (picked, coins, slopes, margins, scratch, shared)
         threads = [
             threading.Thread(target=work, args=(k, *args), daemon=True)
             for k in range(1, 1 + helpers)
@@ -109,7 +113,7 @@ class NativeSimulator(Simulator):
         while done < rounds:
             now = min(size, rounds - done)
             random_bits = jax.block_until_ready(self.random_bits(first + done, now))
-            draw = compiled(picks, (self.block, random_bits), {})
+            draw = self.drawing(random_bits)
             start = time.perf_counter()
             carry = self.run_rounds(carry, *map(np.asarray, draw(self.block, random_bits)))
             spent += time.perf_counter() - start
@@ -123,36 +127,44 @@ class NativeSimulator(Simulator):
             with jax.enable_x64(True), contextlib.suppress(Exception):  # raised again by `advance`
                 self.can_compile(carry)
                 random_bits = self.random_bits(0, self.steps_at_once(rounds))
-                compiled(picks, (self.block, random_bits), {})
+                self.drawing(random_bits)
 
         if rounds:
             threading.Thread(target=compile_it).start()
+
+    def drawing(self, random_bits: Array) -> Any:
+        gradient = self.method.gradient
+        coins = gradient.random_draws - gradient.batch
+        return compiled(picks, (self.block, random_bits), {}, coins=coins)
 
     def can_compile(self, carry: Any) -> bool:
         """Tried by a run of no rounds."""
         if self.works is None:
             b, v = self.method.gradient.batch, self.problem.nodes
-            none = np.empty((0, v * b), np.int64)
+            none, coins = np.empty((0, v * b), np.int64), np.empty((0, v), np.uint32)
+            share, batch = np.zeros(v * b, self.dtype), np.ones(v, np.int64)
             try:
-                self.run_rounds(carry, none, np.zeros(v * b, self.dtype), np.ones(v, np.int64))
+                self.run_rounds(carry, none, share, batch, coins)
                 self.works = True
             except Exception as error:
                 plain_rounds_run(error)
                 self.works = False
         return self.works
 
-    def run_rounds(self, carry: Any, picked: Numbers, share: Numbers, batch: Numbers) -> Any:
+    def run_rounds(
+        self, carry: Any, picked: Numbers, share: Numbers, batch: Numbers, coins: Numbers
+    ) -> Any:
         """The carry after as many rounds as there are picks."""
         (old, (sent,)), method, p = carry, self.method, self.block
         rule = panels.rule_of(method, p.loss)
         edge_form = method.form == "edge"
-        state = panels.panels_of(old, sent, edge_form)
+        state = panels.panels_of(old, sent, rule)
         memory = panels.memory_of(method.gradient, p, old.memory, len(state.X))
         numbers = panels.numbers_of(method, p, old, batch, rule.estimator == SAGA)
         run_threads(
             *(rule, panels.samples_of(p, share, batch), state),
             *(panels.edges_of(p, self.network), numbers, memory),
             panels.pass_of(rule, len(state.X), self.dtype),
-            panels.read_only(picked),
+            *map(panels.read_only, (picked, coins)),
         )
         return panels.carry_of(old, state, memory, numbers, self.problem.size, edge_form)
