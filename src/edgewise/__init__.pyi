@@ -81,6 +81,7 @@ from .running.solve import solve
 from .running.standardize import standardize
 from .running.tensorboard import TensorBoard
 from .running.trace import Trace
+from .statistics import metrics
 from .statistics.counts import sum_counts
 from .statistics.kaplan_meier import SurvivalCurve, kaplan_meier
 from .statistics.log_rank import LogRank, log_rank
@@ -181,6 +182,7 @@ __all__ = [
     "kaplan_meier",
     "list_methods",
     "load_model",
+    "metrics",
     "log_rank",
     "reference",
     "solve",

@@ -86,3 +86,54 @@ def sum_counts(
     if not total.reached:
         return total
     return replace(total, value=np.round(total.value), at_nodes=np.round(total.at_nodes))
+
+
+def coarsened(
+    graph: Any,
+    cells: list[np.ndarray],
+    tails: list[np.ndarray],
+    grid: np.ndarray,
+    least_count: int | Sequence[int],
+    options: dict[str, Any],
+) -> np.ndarray:
+    """The points of a grid that are left when every cell is made as large as no node refuses.
+
+    Cells grow from the first on: nodes say up to which points they would refuse to tell the next
+    one, and nothing of how many there are. The first point at which none does ends the cell.
+
+    cells  per node (m, J) counts of m kinds up to each point
+    tails  per node (t, J) counts beyond each point, where it is the last
+    """
+    J, start, kept = len(grid), 0, list[int]()
+    bounds = [int(each) for each in least_counts(least_count, len(cells))]
+    sums = [np.cumsum(np.pad(table, ((0, 0), (1, 0))), axis=1) for table in cells]
+
+    def agreed(few: list[np.ndarray]) -> np.ndarray:
+        """(J,) where no node refuses, of whether each of its (kinds, J) counts is too small."""
+        flags = np.array([np.any(each, axis=0) for each in few], np.float64)
+        return np.asarray(np.round(sum_over(graph, flags, **options).value) == 0)
+
+    while start < J:
+        few = [
+            too_few(np.maximum(total[:, 1:] - total[:, start, None], 0), least)
+            for total, least in zip(sums, bounds, strict=True)
+        ]
+        fine = np.flatnonzero(agreed(few) & (np.arange(J) >= start))
+        if not len(fine):
+            break
+        kept.append(int(fine[0]))
+        start = kept[-1] + 1
+    last = agreed([too_few(tail, least) for tail, least in zip(tails, bounds, strict=True)])
+    while kept and not last[kept[-1]]:
+        kept.pop()
+    if not kept:
+        raise DisclosureError(
+            "no grid is coarse enough: a node has too few samples in all, so leave it out, or let "
+            "it tell smaller counts (least_count)"
+        )
+    return grid[kept]
+
+
+def beyond(table: np.ndarray) -> np.ndarray:
+    """(m, J) of (m, J + 1) counts, the last cell without end: what is beyond each point."""
+    return np.cumsum(table[:, ::-1], axis=1)[:, ::-1][:, 1:]

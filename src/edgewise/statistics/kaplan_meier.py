@@ -102,7 +102,7 @@ def kaplan_meier(
     grid         times that grow, agreed on by all nodes beforehand
     groups       per node, the group of each sample, of `levels`; there is then a curve for each
     least_count  a node refuses to tell smaller counts (`sum_counts`)
-    coarsen      leave out times that a node would refuse to tell, instead
+    coarsen      leave times out until no node refuses
     confidence   of the interval at each time
     options      of `sum_over`
 

@@ -1,15 +1,15 @@
 """Events, censoring and who is at risk, counted on a grid of times that all nodes share."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from edgewise.errors import DataError, DisclosureError
+from edgewise.errors import DataError
 from edgewise.problem.survival_labels import as_labels, times_and_events
 from edgewise.running.network_sum import sum_over
-from edgewise.statistics.counts import least_counts, sum_counts, too_few
+from edgewise.statistics.counts import beyond, coarsened, sum_counts
 
 
 @dataclass(frozen=True)
@@ -86,34 +86,19 @@ def between(y: np.ndarray, grid: np.ndarray) -> bool:
     return not bool(np.isin(seen, grid).all())
 
 
-def coarsened(
+def coarser_times(
     graph: Any,
-    count: Callable[[np.ndarray], list[np.ndarray]],
+    tables: list[np.ndarray],
     grid: np.ndarray,
-    least: np.ndarray,
+    least_count: int | Sequence[int],
     options: dict[str, Any],
 ) -> np.ndarray:
-    """The grid without times that a node would refuse. Nodes say at which times they would, and
-    nothing of how many; of neighbouring times every other one goes, and all is counted anew."""
-    while True:
-        J = len(grid)
-        flags = []
-        for table, bound in zip(count(grid), least, strict=True):
-            few: np.ndarray = np.any(too_few(table, int(bound)), axis=0)
-            end = few[2 * J] & (np.arange(J) == J - 1)
-            flags.append(few[:J] | few[J : 2 * J] | end)
-        refused = np.round(sum_over(graph, np.array(flags, float), **options).value) > 0
-        if not refused.any():
-            return grid
-        drop = np.zeros(J, bool)
-        for k in np.flatnonzero(refused):
-            drop[k] = k == 0 or not drop[k - 1]
-        if drop.all():
-            raise DisclosureError(
-                "no grid is coarse enough: a node has too few samples in all, so leave it out, or "
-                "let it tell smaller counts (least_count)"
-            )
-        grid = grid[~drop]
+    """Times at which no node would refuse its (G, 2J + 1) counts."""
+    J, cells, tails = len(grid), list[np.ndarray](), list[np.ndarray]()
+    for table in tables:
+        cells.append(np.concatenate([table[:, :J], table[:, J:-1]]))
+        tails.append(beyond(np.column_stack([table[:, :J] + table[:, J:-1], table[:, -1]])))
+    return coarsened(graph, cells, tails, grid, least_count, options)
 
 
 def risk_counts(
@@ -133,7 +118,7 @@ def risk_counts(
         return [own_counts(y, g, len(known), grid) for y, g in zip(ys, coded, strict=True)]
 
     if coarsen:
-        times = coarsened(graph, count, times, least_counts(least_count, len(ys)), options)
+        times = coarser_times(graph, count(times), times, least_count, options)
     J = len(times)
 
     def cell(g: int, k: int) -> str:
@@ -153,8 +138,8 @@ def risk_counts(
         **options,
     )
     off = sum_over(graph, [[float(between(y, times))] for y in ys], **options)
-    events, censored, beyond = np.split(total.value, [J, 2 * J], axis=1)
-    last = np.cumsum((events + censored)[:, ::-1], 1)[:, ::-1] + beyond
+    events, censored, stayed = np.split(total.value, [J, 2 * J], axis=1)
+    last = np.cumsum((events + censored)[:, ::-1], 1)[:, ::-1] + stayed
     rounds, sent = total.rounds + off.rounds, total.bytes_sent + off.bytes_sent
     exact = bool(round(float(off.value[0])) == 0)
     return RiskCounts(times, last - censored, events, censored, exact, rounds, sent), known
