@@ -24,6 +24,8 @@ from .gradients import (
 from .graph.directed import DirectedGraph
 from .graph.graph import Graph
 from .graph.varying import TimeVarying
+from .inference.estimates import Inference
+from .inference.hypotheses import HypothesisTest
 from .methods.acc_vr_extra import AccVRExtra
 from .methods.admm import DADMM
 from .methods.apapc import APAPC
@@ -135,6 +137,8 @@ __all__ = [
     "GroupL2",
     "HalfSpace",
     "Huber",
+    "HypothesisTest",
+    "Inference",
     "L1Ball",
     "L2Ball",
     "Linear",

@@ -162,6 +162,7 @@ class Binomial(Bernoulli, Linear):
     weights."""
 
     ridge: Any = 0.0
+    trials: ClassVar[bool] = True  # sample weights are
 
     def value(self, z: Array, y: Array) -> Array:
         return jax.nn.softplus(z) - y * z

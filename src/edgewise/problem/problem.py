@@ -233,6 +233,11 @@ class Problem:
         return self._offsets.of(self.shards)
 
     @cached_property
+    def case_weights(self) -> np.ndarray | None:
+        """(N,) `sample_weight` of the samples held, node after node; None where all are one."""
+        return self._weights.of(self.held)
+
+    @cached_property
     def smoothness(self) -> Smoothness:
         return Smoothness(self)
 
@@ -291,6 +296,8 @@ class Problem:
             made.labels = self.encode(made.shards.y)
             made.scale = self._weights.factors(made.shards, made.ids, rows)
             made.offset = self._offsets.of(made.shards, rows)
+        known = self.case_weights
+        made.case_weights = None if known is None else known[rows_of(self.held, here)]
         made.penalty = self.penalty
         if isinstance(self.penalty, list | tuple):
             made.penalty = [self.penalty[i] for i in here]

@@ -42,7 +42,8 @@ class Weights:
         counts = np.repeat(shards.counts, shards.counts).astype(np.float64)
         if self.each is None:
             return counts * self.nodes / self.samples if self.by_sample else None
-        w = self.each[rows if self.in_order or shards.order is None else shards.order]
+        w = self.of(shards, rows)
+        assert w is not None
         if self.by_sample:
             return np.asarray(w * counts * self.nodes / self.total)
         sums = np.add.reduceat(w, shards.first)
@@ -52,3 +53,11 @@ class Weights:
                 f"sample_weight is zero for all of node {node}: drop the node, or weigh it"
             )
         return np.asarray(w * counts / np.repeat(sums, shards.counts))
+
+    def of(self, shards: Shards | FolderShards, rows: Any = slice(None)) -> np.ndarray | None:
+        """(N,) as they were given, in the order of the shards' rows."""
+        if self.each is None:
+            return None
+        return np.asarray(
+            self.each[rows if self.in_order or shards.order is None else shards.order]
+        )

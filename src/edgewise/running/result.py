@@ -7,12 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from edgewise.engines.faults import Faults
+from edgewise.engines.mpi import MPI
 from edgewise.errors import ProblemError
 from edgewise.graph.graph import Graph
+from edgewise.inference.estimates import Inference
+from edgewise.inference.estimation import Wanted
 from edgewise.methods.contract import Method
 from edgewise.plotting.displays import result_html, shown
+from edgewise.problem.problem import Problem
 from edgewise.running.fitted_model import FittedModel
 from edgewise.running.model_form import ModelForm
+from edgewise.running.summary import summary_of
 from edgewise.running.trace import Trace
 
 
@@ -33,6 +39,7 @@ class Result:
     method_note: str = ""  # which method "auto" came to, and why; nothing where one was named
     explanation: str = ""  # why it ended short of its goal, and what to try: part of `message`
     form: ModelForm | None = field(default=None, repr=False)  # what the problem's models are
+    problem: Problem | None = field(default=None, repr=False)
 
     @property
     def model(self) -> FittedModel:
@@ -40,6 +47,38 @@ class Result:
         if self.form is None:
             raise ProblemError("this result does not know its problem: take that of ew.solve")
         return FittedModel.of(self.form, self.x, self.provenance())
+
+    def summary(
+        self,
+        covariance: str = "auto",
+        *,
+        weights_are: str | None = None,
+        information: str = "expected",
+        debias: bool = False,
+        student: bool | None = None,
+        graph: Graph | None = None,
+        accuracy: float = 1e-12,
+        faults: Faults | None = None,
+        engine: MPI | None = None,
+    ) -> Inference:
+        """Standard errors, tests and intervals of the coefficients, by sums over the network of
+        d x d matrices: an `Inference`, which prints as a table.
+
+        covariance   "auto": model-based where the fit maximises a likelihood, else HC0; or
+                     "model", "HC0", "HC1", "cluster" (clusters are nodes)
+        weights_are  what `sample_weight` says: "cases", a weight of 3 stands for three alike, or
+                     "precisions"; default: cases, but for `Binomial` trials
+        information  of the model-based covariance: "expected", as statsmodels has it, "observed"
+        debias       go from a penalised model to the unpenalised optimum first
+        student      intervals by Student's t; default: for `Squared`, and for clusters
+        graph        that the sums go over; default: that of the fit
+        accuracy, faults, engine  as `sum_over` has them
+        """
+        if self.problem is None:
+            raise ProblemError("this result does not know its problem: take that of ew.solve")
+        wanted = Wanted(covariance, weights_are, information, debias, student)
+        over = self.graph if graph is None else graph
+        return summary_of(self.problem, over, self.x, wanted, accuracy, faults, engine)
 
     def to_sklearn(self) -> Any:
         """`model` as a fitted estimator of scikit-learn."""

@@ -262,4 +262,4 @@ class Run(Trajectory[Executor]):
         done, apart = bool(residual <= goal), np.array(self.apart)
         form = ModelForm.of(self.problem, self.graph)
         known = self.method, apart, self.graph, self.method_note, why, form
-        return Result(x, X, trace, done, how, duals, *known)
+        return Result(x, X, trace, done, how, duals, *known, self.problem)

@@ -1,0 +1,1 @@
+"""After a fit: standard errors, tests and tables, from sums over the nodes."""
