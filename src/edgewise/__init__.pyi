@@ -72,6 +72,7 @@ from .problem.penalties import (
     SquaredL2,
 )
 from .problem.penalty_sum import PenaltySum
+from .problem.pooled_cox import pooled_cox, risk_rows
 from .problem.prices import NetworkHuber, NetworkLasso, NetworkRidge
 from .problem.problem import Problem
 from .problem.survival_labels import survival_labels
@@ -188,7 +189,9 @@ __all__ = [
     "load_model",
     "log_rank",
     "metrics",
+    "pooled_cox",
     "reference",
+    "risk_rows",
     "solve",
     "split",
     "standardize",
