@@ -57,7 +57,7 @@ LATIN = PLAIN.replace("b", "größe").encode("latin-1")
     ],
 )
 def test_text_in_all_shapes(file, content, columns, first_line):
-    X, y, named, lines, _ = read_samples(file(content))
+    X, y, named, lines, *_ = read_samples(file(content))
     np.testing.assert_array_equal(X, [[1.5, 2], [3, 4.25]])
     np.testing.assert_array_equal(y, [0, 1])
     assert named == columns
@@ -168,7 +168,7 @@ def test_parquet_and_arrow(file, name):
         table = pa.Table.from_pandas(frame())
         with pa.ipc.new_stream(name, table.schema) as stream:
             stream.write_table(table)
-    X, y, columns, lines, _ = read_samples(name, encode="onehot", missing="median")
+    X, y, columns, lines, *_ = read_samples(name, encode="onehot", missing="median")
     assert columns == ("n", "class=u", "class=v", "class=w", "s=q", "i")
     expected = [[1, 1, 0, 0, 0, 1], [2, 0, 1, 0, 1, 3], [3, 1, 0, 0, 0, 3], [4, 0, 0, 1, 1, 5]]
     np.testing.assert_array_equal(X, expected)

@@ -14,6 +14,7 @@ from edgewise.cli.table_options import table_options
 from edgewise.data.arrays import Array, Matrix
 from edgewise.data.folders import FolderShards
 from edgewise.data.loading import ADVICE, KNOWN, Samples, read_samples
+from edgewise.data.row_terms import TermColumns
 from edgewise.data.text import OPENERS
 from edgewise.errors import DataError, InputError, UnknownName
 
@@ -139,7 +140,7 @@ def load_shards(o: ProblemOptions) -> ew.Shards | FolderShards:
 
 
 def split_samples(o: DataOptions) -> ew.Shards:
-    X, y, columns, lines, preparation = load_samples(o)
+    X, y, columns, lines, preparation, terms = load_samples(o)
     scaling = None
     if (o.scale or o.normalize) and not getattr(o, "standardize", False):
         # a bad value would be a bad mean, and everywhere
@@ -148,7 +149,8 @@ def split_samples(o: DataOptions) -> ew.Shards:
     nodes = 10 if o.nodes is None else o.nodes
     seed = o.seed if o.split_seed is None else o.split_seed
     shards = ew.split(X, y, nodes, o.how, seed, o.alpha, columns, lines)
-    return replace(shards, scaling=scaling, preparation=preparation)
+    of_rows = terms.at(slice(None) if shards.order is None else shards.order)._asdict()
+    return replace(shards, scaling=scaling, preparation=preparation, **of_rows)
 
 
 def load_samples(o: DataOptions) -> Samples:
@@ -157,7 +159,8 @@ def load_samples(o: DataOptions) -> Samples:
         raise DataError(f"no data: give a file or a name, one of {', '.join(ew.data.names())}")
     path, given = Path(o.data), table_options(o)
     if path.is_file() or path.suffix.lower() in (*KNOWN, *OPENERS, *ADVICE):
-        return read_samples(path, o.features, dense=o.dense, label=o.label, **given)
+        terms = TermColumns(*(given.pop(name, None) for name in TermColumns._fields))
+        return read_samples(path, o.features, dense=o.dense, label=o.label, terms=terms, **given)
     if o.data not in ew.data.names():
         raise UnknownName("file or data set", o.data, ew.data.names())
     if given:

@@ -123,7 +123,11 @@ class ProblemOptions(DataOptions):
         str,
         option(
             PROBLEM,
-            "logistic, squared, huber:DELTA, smoothed-hinge:WIDTH, sigmoid or multinomial.",
+            "logistic, squared, huber:DELTA, smoothed-hinge:WIDTH, sigmoid, multinomial; poisson, "
+            "gamma, tweedie:POWER, negative-binomial:DISPERSION, binomial, quantile:LEVEL,WIDTH; "
+            "cox.",
+            "--loss",
+            "--family",
             autocompletion=names.losses,
         ),
     ] = "logistic"

@@ -54,6 +54,18 @@ class TableOptions:
             show_default="found out",
         ),
     ] = None
+    offset: Annotated[
+        str | None, option("A column that is added to every margin, as log_exposure. No feature.")
+    ] = None
+    exposure: Annotated[
+        str | None,
+        option(
+            "A column of how long, or how many, were watched: its logarithm is added to margins."
+        ),
+    ] = None
+    case_weight: Annotated[
+        str | None, option("A column of weights: how many samples a row stands for.")
+    ] = None
 
 
 def table_options(o: TableOptions) -> dict[str, Any]:

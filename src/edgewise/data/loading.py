@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from edgewise.data.arrays import Array, Matrix, aligned_empty, float_dtype
 from edgewise.data.arrow import ARROW, PARQUET
 from edgewise.data.preparation import Preparation, prepare
 from edgewise.data.readers import as_wanted, read_libsvm, read_npz
+from edgewise.data.row_terms import RowTerms, TermColumns
 from edgewise.data.shards import as_names
 from edgewise.data.sniffing import head_of
 from edgewise.data.tables import TEXT, read_table
@@ -42,6 +44,7 @@ ADVICE = {
     ".7z": "unpack it",
 }
 PAIRS = re.compile(rb"[^\s:,;]+(\s+qid:\S+)?(\s+\d+:\S*)+")
+NO_TERMS = TermColumns()
 
 
 class Samples(NamedTuple):
@@ -52,6 +55,7 @@ class Samples(NamedTuple):
     columns: tuple[str, ...] | None = None
     lines: NDArray[np.int64] | None = None  # of the file, that each row began in
     preparation: Preparation | None = None
+    terms: RowTerms = RowTerms()
 
 
 def load(
@@ -106,9 +110,11 @@ def read_samples(
     header: bool | None = None,
     na: Sequence[str] = (),
     labelled: bool = True,
+    terms: TermColumns = NO_TERMS,
 ) -> Samples:
     """What `load` reads, with names, lines and what was done, as far as the file knows them.
-    `labelled`: whether an npz must have labels; without them they are NaN."""
+    `labelled`: whether an npz must have labels; without them they are NaN. `terms`: a table's
+    columns of offsets, exposures and weights; an npz may hold "offset" and "weight"."""
     kind = kind_of_file(path)
     if kind == "table":
         return _of_table(
@@ -125,10 +131,12 @@ def read_samples(
             encoding,
             header,
             na,
+            terms,
         )
-    if missing or encode or ignore or na:
+    if missing or encode or ignore or na or terms.names:
         raise DataError(
-            f"{path} is {kind}: missing, encode, ignore and na go with tables (CSV, Parquet, Arrow)"
+            f"{path} is {kind}: missing, encode, ignore, na, and columns of offsets, exposures and "
+            "weights go with tables (CSV, Parquet, Arrow)"
         )
     if kind == "libsvm":
         return Samples(*read_libsvm(path, features, dtype, dense))
@@ -136,7 +144,8 @@ def read_samples(
     with np.load(path, allow_pickle=False) as file:  # which `edgewise split` may have written
         names = as_names(file["columns"], X.shape[1]) if "columns" in file.files else None
         lines = file["lines"] if "lines" in file.files else None
-    return Samples(X, y, names, lines)
+        held = RowTerms(*(file[k] if k in file.files else None for k in RowTerms._fields))
+    return Samples(X, y, names, lines, terms=held)
 
 
 def kind_of_file(path: str | PathLike[str]) -> str:
@@ -175,9 +184,10 @@ def _of_table(
     encoding: str | None = None,
     header: bool | None = None,
     na: Sequence[str] = (),
+    terms: TermColumns = NO_TERMS,
 ) -> Samples:
     kind = float_dtype(np.dtype(dtype))
-    named = {label, *ignore} - {"first", "last"}
+    named = {label, *ignore, *terms.names} - {"first", "last"}
     table = read_table(
         path,
         separator=separator,
@@ -187,7 +197,11 @@ def _of_table(
         names=named,
         na=na,
     )
+    every = table.index
+    table, of_rows = terms.taken_from(table, label)
     frame, y, preparation = prepare(table, label, missing, encode, ignore, na)
+    preparation = replace(preparation, offset=terms.offset, exposure=terms.exposure)
+    of_rows = of_rows.at(every.get_indexer(frame.index))
     if features is not None and features != frame.shape[1]:
         raise DataError(
             f"{path} has {frame.shape[1]} features, not {features}: leave `features` out"
@@ -197,4 +211,4 @@ def _of_table(
         X, given = aligned_empty(X.shape, kind), X
         X[...] = given
     lines = np.asarray(frame.index, np.int64) if frame.index.name == "line" else None
-    return Samples(as_wanted(X, dense), y, preparation.names, lines, preparation)
+    return Samples(as_wanted(X, dense), y, preparation.names, lines, preparation, of_rows)

@@ -49,6 +49,8 @@ class Preparation:
     label      the column of labels
     done       what was done, in sentences
     na         texts and numbers that stand for a missing cell, besides the usual ones
+    offset     the column that was added to margins, and no feature
+    exposure   the one whose logarithm was
     """
 
     columns: tuple[str, ...]
@@ -59,6 +61,8 @@ class Preparation:
     label: str | None
     done: tuple[str, ...] = ()
     na: tuple[str, ...] = ()
+    offset: str | None = None
+    exposure: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -97,7 +101,8 @@ class Preparation:
     def from_dict(cls, saved: Mapping[str, Any]) -> Preparation:
         if (saved.get("format"), saved.get("version")) != ("edgewise-preparation", 1):
             raise DataError("this is no preparation of a table, version 1: prepare the table again")
-        given = {f.name: saved[f.name] for f in fields(cls) if f.name in saved or f.name != "na"}
+        later = ("na", "offset", "exposure")  # than models that may be read
+        given = {f.name: saved[f.name] for f in fields(cls) if f.name in saved or f.name not in later}
         for name in {"columns", "indicated", "done", "na"} & given.keys():
             given[name] = tuple(given[name])
         given["levels"] = {name: tuple(levels) for name, levels in given["levels"].items()}

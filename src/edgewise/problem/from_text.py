@@ -10,6 +10,14 @@ import numpy as np
 
 from edgewise.errors import ProblemError, UnknownName
 from edgewise.problem.cox import CoxPH
+from edgewise.problem.families import (
+    Binomial,
+    Gamma,
+    NegativeBinomial,
+    Poisson,
+    Quantile,
+    Tweedie,
+)
 from edgewise.problem.losses import (
     Huber,
     Logistic,
@@ -48,6 +56,12 @@ LOSSES = {
     "smoothed-hinge": Syntax("smoothed-hinge:WIDTH", SmoothedHinge, 0, 1),
     "sigmoid": Syntax("sigmoid", Sigmoid),
     "multinomial": Syntax("multinomial", Multinomial),
+    "poisson": Syntax("poisson", Poisson),
+    "gamma": Syntax("gamma", Gamma),
+    "tweedie": Syntax("tweedie:POWER", Tweedie, 0, 1),
+    "negative-binomial": Syntax("negative-binomial:DISPERSION", NegativeBinomial, 0, 1),
+    "binomial": Syntax("binomial", Binomial),
+    "quantile": Syntax("quantile:LEVEL,WIDTH", Quantile, 0, 2),
     "cox": Syntax("cox", CoxPH),
     "cox-breslow": Syntax("cox-breslow", lambda: CoxPH("breslow")),
 }
