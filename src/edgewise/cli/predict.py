@@ -17,8 +17,10 @@ from edgewise.cli.shell import print_json
 from edgewise.data.arrays import missing_labels
 from edgewise.data.cells import label_column, read_labels
 from edgewise.data.loading import kind_of_file, read_samples
+from edgewise.data.row_terms import TermColumns
 from edgewise.errors import DataError, InputError
 from edgewise.fileio import write_text
+from edgewise.running.goodness import score_kind
 from edgewise.running.model_form import counted
 
 log = logging.getLogger("edgewise")
@@ -30,6 +32,7 @@ class Rows(NamedTuple):
     X: Any  # numbers, or a table
     names: Sequence[str] | None
     y: np.ndarray | None
+    offset: np.ndarray | None = None
 
 
 def predict(o: PredictOptions) -> None:
@@ -42,14 +45,15 @@ def predict(o: PredictOptions) -> None:
         model.require_chances()
     rows = read_rows(model, o)
     z = model.margins(model.matrix(rows.X, rows.names))
+    z = z if rows.offset is None else z + (rows.offset if z.ndim == 1 else rows.offset[:, None])
     predicted = model.decided(z)
     chances = model.chances(z) if o.probabilities else None
     score, labelled = None, np.zeros(0, int)
     if rows.y is not None:
         labelled = np.flatnonzero(~missing_labels(rows.y))
     if rows.y is not None and len(labelled):
-        found = predicted[labelled]
-        score = model.scored(found, as_labels(rows.y[labelled], found))
+        y, offset = as_labels(rows.y[labelled], predicted[labelled]), rows.offset
+        score = model.scored(z[labelled], y, None if offset is None else offset[labelled])
     if not model.converged:
         said = model.provenance.get("message") or "it does not say how it ended"
         log.warning("the model is of a run that has not converged (%s)", said)
@@ -58,7 +62,7 @@ def predict(o: PredictOptions) -> None:
     text = as_csv(model, predicted, chances)
     if o.output is not None:
         write_text(Path(o.output), text)
-    kind = "R²" if model.classes is None else "accuracy"
+    kind = score_kind(model.family, model.classes)
     if o.json:
         summary: dict[str, Any] = {
             "command": "predict",
@@ -133,7 +137,7 @@ def read_rows(model: ew.FittedModel, o: PredictOptions) -> Rows:
     if o.label is not None:
         raise InputError(f"{path} is {kind}, --label {o.label} is of tables: leave it out")
     samples = read_samples(path, model.features if kind == "libsvm" else None, labelled=False)
-    return Rows(samples.X, samples.columns, samples.y)
+    return Rows(samples.X, samples.columns, samples.y, samples.terms.offset)
 
 
 def read_rows_of_table(path: Path, model: ew.FittedModel, o: PredictOptions) -> Rows:
@@ -144,7 +148,10 @@ def read_rows_of_table(path: Path, model: ew.FittedModel, o: PredictOptions) -> 
     named = [*(o.ignore or ()), *([] if label in (None, "first", "last") else [str(label)])]
     how = {"separator": o.separator, "decimal": o.decimal, "encoding": o.encoding}
     na = () if model.preparation is None else model.preparation.na
+    terms = TermColumns() if model.preparation is None else model.preparation.terms
+    named += terms.names
     table = ew.data.read_table(path, **how, header=o.header, names=named, na=na)
+    table, (offset, _) = terms.taken_from(table)
     for name in o.ignore or ():
         table = table.drop(columns=label_column(table, name))
     names = list(table.columns)
@@ -173,5 +180,5 @@ def read_rows_of_table(path: Path, model: ew.FittedModel, o: PredictOptions) -> 
             f"{', '.join(known)}"
         )
     if unnamed and not (model.preparation is not None and model.preparation.levels):
-        return Rows(table.to_numpy(), None, y)
-    return Rows(table, None, y)
+        return Rows(table.to_numpy(), None, y, offset)
+    return Rows(table, None, y, offset)

@@ -11,6 +11,7 @@ from edgewise import __version__
 from edgewise.cli.inputs import Inputs
 from edgewise.cli.launch import Ranks
 from edgewise.cli.options import SolveOptions
+from edgewise.running.goodness import explained, here, score_kind
 from edgewise.running.run_folders import weights_of
 from edgewise.running.trace import COLUMNS
 
@@ -51,7 +52,7 @@ def summarise(
         **{name: float(result.trace[name][-1]) for name in COLUMNS},
         "weights": weights.size,
         "weights_used": int(np.count_nonzero(weights)),
-        "score_kind": "R²" if problem.classes is None else "accuracy",
+        "score_kind": score_kind(problem.loss, problem.classes),
         "score": score(held, x, ranks),
     }
     if inputs.sums is not None:
@@ -74,23 +75,18 @@ def summarise(
 
 
 def score(held: ew.Problem, x: np.ndarray, ranks: Ranks) -> float:
-    """On the training data: the part of labels that are right, or R² where they are numbers."""
+    """On the training data: the part of labels that are right, or R² where they are numbers, or
+    D²."""
     W, b = weights_of(held, x)
     with np.errstate(over="ignore", invalid="ignore"):
         z, y = np.asarray(held.shards.X @ W.T) + b, held.labels
+        z = z if held.offset is None else z + held.offset[:, None]
         if held.classes is None:
-            each = {"wrong": (z[:, 0] - y) ** 2, "y": y, "y2": y**2}
-        else:
-            predicted = z.argmax(1) if len(W) > 1 else np.where(z[:, 0] > 0, 1, -1)
-            each = {"right": predicted == y}
-    sums = ranks.total({k: a.sum() for k, a in each.items()} | {"count": len(y)})
-    if not np.isfinite(x).all():
-        return float("nan")
-    mean = {k: a / sums["count"] for k, a in sums.items()}
-    if held.classes is not None:
-        return float(mean["right"])
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        return float(1 - mean["wrong"] / (mean["y2"] - mean["y"] ** 2))
+            total = here if ranks.engine is None else ranks.total
+            return explained(held.loss, z[:, 0], y, held.offset, total)
+        predicted = z.argmax(1) if len(W) > 1 else np.where(z[:, 0] > 0, 1, -1)
+    sums = ranks.total({"right": (predicted == y).sum(), "count": len(y)})
+    return float(sums["right"] / sums["count"]) if np.isfinite(x).all() else float("nan")
 
 
 def as_options(message: str) -> str:

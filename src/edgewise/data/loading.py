@@ -133,10 +133,14 @@ def read_samples(
             na,
             terms,
         )
-    if missing or encode or ignore or na or terms.names:
+    if missing or encode or ignore or na:
         raise DataError(
-            f"{path} is {kind}: missing, encode, ignore, na, and columns of offsets, exposures and "
-            "weights go with tables (CSV, Parquet, Arrow)"
+            f"{path} is {kind}: missing, encode, ignore and na go with tables (CSV, Parquet, Arrow)"
+        )
+    if terms.names:
+        raise DataError(
+            f"{path} is {kind}: columns of offsets, exposures and weights go with tables (CSV, "
+            "Parquet, Arrow)"
         )
     if kind == "libsvm":
         return Samples(*read_libsvm(path, features, dtype, dense))

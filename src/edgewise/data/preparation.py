@@ -31,6 +31,7 @@ from edgewise.data.cells import (
     words_of,
 )
 from edgewise.data.frames import Frame, place, source
+from edgewise.data.row_terms import TermColumns
 from edgewise.errors import DataError, UnknownName
 
 MISSING = ("drop", "mean", "median", "indicator")
@@ -63,6 +64,10 @@ class Preparation:
     na: tuple[str, ...] = ()
     offset: str | None = None
     exposure: str | None = None
+
+    @property
+    def terms(self) -> TermColumns:
+        return TermColumns(self.offset, self.exposure)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -101,8 +106,9 @@ class Preparation:
     def from_dict(cls, saved: Mapping[str, Any]) -> Preparation:
         if (saved.get("format"), saved.get("version")) != ("edgewise-preparation", 1):
             raise DataError("this is no preparation of a table, version 1: prepare the table again")
-        later = ("na", "offset", "exposure")  # than models that may be read
-        given = {f.name: saved[f.name] for f in fields(cls) if f.name in saved or f.name not in later}
+        later = {"na", "offset", "exposure"}  # than models that may be read
+        names = [f.name for f in fields(cls)]
+        given = {name: saved[name] for name in names if name in saved or name not in later}
         for name in {"columns", "indicated", "done", "na"} & given.keys():
             given[name] = tuple(given[name])
         given["levels"] = {name: tuple(levels) for name, levels in given["levels"].items()}

@@ -1,4 +1,4 @@
-"""Columns of a table that hold a number per row and are no features: offsets, exposures, weights."""
+"""Columns of a table that are no features: offsets, exposures, weights, a number per row each."""
 
 from __future__ import annotations
 

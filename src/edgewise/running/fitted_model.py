@@ -13,9 +13,11 @@ from edgewise.data.preparation import Preparation
 from edgewise.data.scaling import Standardization
 from edgewise.errors import DataError, InputError, ProblemError
 from edgewise.fileio import write_text, written
+from edgewise.problem.from_text import loss_of
+from edgewise.running.goodness import explained, predictions
 from edgewise.running.model_export import sklearn_estimator, with_scaling, write_onnx
 from edgewise.running.model_form import KINDS, Kind, ModelForm
-from edgewise.running.model_input import as_features, is_raw
+from edgewise.running.model_input import as_features, is_raw, without_terms
 
 MODEL = "model.json"
 FORMAT = {"format": "edgewise-model", "version": 2}
@@ -76,6 +78,11 @@ class FittedModel:
         return KINDS[self.loss.partition(":")[0]]
 
     @property
+    def family(self) -> Any:
+        """The loss itself: `mean`, `variance` and `deviance` are those of its labels."""
+        return loss_of(self.loss)
+
+    @property
     def label(self) -> str | None:
         """What the column of labels was called in the fit, where that is known."""
         return None if self.preparation is None else self.preparation.label
@@ -98,9 +105,15 @@ class FittedModel:
 
     # --- answers ---------------------------------------------------------------------------------
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """(N,) margins <w, x> + b; (N, C) with more than two classes."""
-        return self.margins(self.matrix(X))
+    def decision_function(self, X: Any, offset: Any = None, exposure: Any = None) -> np.ndarray:
+        """(N,) margins <w, x> + b, and an offset; (N, C) with more than two classes.
+
+        offset, exposure  as `Problem` takes them, one per row or one for all. Of a table they are
+                          by themselves the columns that the model was fitted with
+        """
+        X, added = without_terms(X, self.preparation, offset, exposure)
+        z = self.margins(self.matrix(X))
+        return z if added is None else z + added
 
     def matrix(self, X: Any, names: Sequence[str] | None = None) -> Any:
         """(N, p) numbers in the model's order, of a table as it was before its preparation, or of
@@ -118,23 +131,26 @@ class FittedModel:
         z = np.asarray(matrix @ self.coef.T) + self.intercept
         return z[:, 0] if z.shape[1] == 1 else z
 
-    def predict(self, X: Any) -> np.ndarray:
-        """(N,) labels as they were given, or numbers."""
-        return self.decided(self.decision_function(X))
+    def predict(self, X: Any, offset: Any = None, exposure: Any = None) -> np.ndarray:
+        """(N,) labels as they were given, or numbers: of `Poisson` and the like their means."""
+        return self.decided(self.decision_function(X, offset, exposure))
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any, offset: Any = None) -> np.ndarray:
         """(N, C) of each class, in the order of `classes`."""
         self.require_chances()
-        return self.chances(self.decision_function(X))
+        return self.chances(self.decision_function(X, offset))
 
-    def score(self, X: Any, y: Any) -> float:
-        """The part of labels that are right, or R² where they are numbers."""
-        return self.scored(self.predict(X), y)
+    def score(self, X: Any, y: Any, offset: Any = None, exposure: Any = None) -> float:
+        """The part of labels that are right; R² where they are numbers; of `Poisson` and the like
+        D², the part of the deviance that is explained; of `Quantile` that of the pinball loss."""
+        X, added = without_terms(X, self.preparation, offset, exposure)
+        z = self.margins(self.matrix(X))
+        return self.scored(z if added is None else z + added, y, added)
 
     def decided(self, z: np.ndarray) -> np.ndarray:
         """Predictions from margins."""
         if self.classes is None:
-            return z
+            return predictions(self.family, z)
         return self.classes[(z > 0).astype(int) if z.ndim == 1 else z.argmax(1)]
 
     def require_chances(self) -> None:
@@ -150,21 +166,21 @@ class FittedModel:
 
         return np.stack([expit(-z), expit(z)], 1) if z.ndim == 1 else softmax(z, axis=1)
 
-    def scored(self, predicted: np.ndarray, y: Any) -> float:
-        """Of predictions."""
+    def scored(self, z: np.ndarray, y: Any, offset: Any = None) -> float:
+        """Of margins, which have the offset in them."""
         y = np.asarray(y)
-        if y.shape != predicted.shape:
-            raise DataError(f"{y.shape} labels for {len(predicted)} rows: give one per row")
+        if y.shape != z.shape[:1]:
+            raise DataError(f"{y.shape} labels for {len(z)} rows: give one per row")
         if self.classes is not None:
-            return float(np.mean(predicted == y))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return float(1 - np.sum((y - predicted) ** 2) / np.sum((y - y.mean()) ** 2))
+            return float(np.mean(self.decided(z) == y))
+        return explained(self.family, z, y, offset)
 
     # --- other programs --------------------------------------------------------------------------
 
     def to_sklearn(self) -> Any:
-        """A fitted LogisticRegression, LinearSVC or LinearRegression of scikit-learn, which knows
-        the columns' names; behind a scaling where rows were brought to length 1."""
+        """A fitted LogisticRegression, LinearSVC, LinearRegression, PoissonRegressor, ... of
+        scikit-learn, which knows the columns' names; behind a scaling where rows were brought to
+        length 1. It knows no offset: means are those without."""
         made = self._estimator(self.coef, self.intercept)
         if self.scaling is not None and self.scaling.unit_rows:
             return with_scaling(made, self.scaling, self.columns)
@@ -186,8 +202,13 @@ class FittedModel:
 
     def _estimator(self, coef: np.ndarray, intercept: np.ndarray) -> Any:
         rounds = int(self.provenance.get("rounds") or 1)
-        name = self.kind.estimator
-        return sklearn_estimator(name, coef, intercept, self.classes, self.columns, rounds)
+        name, family = self.kind.estimator, self.family
+        given: dict[str, Any] = {}
+        if name == "TweedieRegressor":
+            given = {"power": family.power, "link": "log"}
+        elif name == "QuantileRegressor":
+            given = {"quantile": family.level, "alpha": 0.0}
+        return sklearn_estimator(name, coef, intercept, self.classes, self.columns, rounds, given)
 
     # --- the file --------------------------------------------------------------------------------
 

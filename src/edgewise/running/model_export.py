@@ -10,6 +10,8 @@ from edgewise.data.scaling import Standardization
 from edgewise.errors import InputError
 from edgewise.fileio import replacing, written
 
+WITH_LINK = ("PoissonRegressor", "GammaRegressor", "TweedieRegressor")
+
 
 def sklearn_estimator(
     name: str,
@@ -18,13 +20,19 @@ def sklearn_estimator(
     classes: np.ndarray | None,
     columns: Sequence[str] | None,
     rounds: int,
+    parameters: dict[str, Any],
 ) -> Any:
     """A fitted estimator of scikit-learn, which predicts; to fit it again is to start anew."""
-    from sklearn.linear_model import LinearRegression, LogisticRegression
+    from sklearn import linear_model
     from sklearn.svm import LinearSVC
 
-    kinds = {k.__name__: k for k in (LinearRegression, LogisticRegression, LinearSVC)}
-    made = kinds[name]()
+    if not name:
+        raise InputError("scikit-learn has no estimator with this loss: use the model itself")
+    kind: Any = LinearSVC if name == "LinearSVC" else getattr(linear_model, name)
+    made = kind(**parameters)
+    if name in WITH_LINK:  # which a fit makes
+        made.fit(np.zeros((2, coef.shape[1])), np.ones(2))
+        made.n_iter_ = rounds
     if classes is None:
         made.coef_, made.intercept_ = coef[0], intercept[0]  # a NumPy number, as theirs
     else:

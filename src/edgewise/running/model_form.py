@@ -8,6 +8,14 @@ import numpy as np
 from edgewise.data.preparation import Preparation
 from edgewise.data.scaling import Standardization
 from edgewise.graph.graph import Graph
+from edgewise.problem.families import (
+    Binomial,
+    Gamma,
+    NegativeBinomial,
+    Poisson,
+    Quantile,
+    Tweedie,
+)
 from edgewise.problem.losses import (
     Huber,
     Logistic,
@@ -25,18 +33,24 @@ class Kind(NamedTuple):
     """What is known of a loss's models."""
 
     loss: type
-    estimator: str  # scikit-learn's name of it
-    number: str = ""  # the loss's own parameter
+    estimator: str  # scikit-learn's name of it; empty where it has none
+    numbers: tuple[str, ...] = ()  # the loss's own parameters
     chances: bool = False  # whether margins tell probabilities
 
 
 KINDS = {
     "logistic": Kind(Logistic, "LogisticRegression", chances=True),
     "multinomial": Kind(Multinomial, "LogisticRegression", chances=True),
-    "smoothed-hinge": Kind(SmoothedHinge, "LinearSVC", "width"),
+    "smoothed-hinge": Kind(SmoothedHinge, "LinearSVC", ("width",)),
     "sigmoid": Kind(Sigmoid, "LinearSVC"),
     "squared": Kind(Squared, "LinearRegression"),
-    "huber": Kind(Huber, "LinearRegression", "delta"),
+    "huber": Kind(Huber, "LinearRegression", ("delta",)),
+    "poisson": Kind(Poisson, "PoissonRegressor"),
+    "gamma": Kind(Gamma, "GammaRegressor"),
+    "tweedie": Kind(Tweedie, "TweedieRegressor", ("power",)),
+    "negative-binomial": Kind(NegativeBinomial, "", ("dispersion",)),
+    "binomial": Kind(Binomial, ""),
+    "quantile": Kind(Quantile, "QuantileRegressor", ("level", "width")),
 }
 
 
@@ -60,7 +74,7 @@ class ModelForm(NamedTuple):
         kind = next((name for name, k in KINDS.items() if type(loss) is k.loss), "")
         if problem.unequal or (problem.cost is not None and not problem.cost.lossy.any()):
             kind = ""  # models are no weights of columns
-        number = kind and KINDS[kind].number
+        own = [f"{float(getattr(loss, n)):.12g}" for n in KINDS[kind].numbers] if kind else []
         every = problem.penalty if isinstance(problem.penalty, list) else [problem.penalty]
         texts = dict.fromkeys(repr(h) for h in every if not getattr(h, "absent", False))
         facts: dict[str, Any] = {
@@ -72,7 +86,7 @@ class ModelForm(NamedTuple):
             facts["edges"] = graph.edge_count
         return cls(
             kind=kind,
-            loss=f"{kind}:{float(getattr(loss, number)):g}" if number else kind,
+            loss=f"{kind}:{','.join(own)}" if own else kind,
             outputs=loss.outputs,
             free=problem.free,
             penalty=", ".join(texts)[:LONGEST],

@@ -10,6 +10,7 @@ import numpy as np
 from edgewise.data import frames
 from edgewise.data.arrays import Matrix, is_sparse
 from edgewise.data.preparation import Preparation
+from edgewise.data.row_terms import TermColumns
 from edgewise.errors import DataError
 
 NAMED = 6  # columns in a message
@@ -54,6 +55,35 @@ def as_features(
         )
     refuse_missing(matrix, names, place)
     return matrix
+
+
+def without_terms(
+    X: Any, preparation: Preparation | None, offset: Any, exposure: Any
+) -> tuple[Any, Any]:
+    """X without the columns that are no features, and what they, or `offset` and the logarithm of
+    `exposure`, add to margins."""
+    own = TermColumns() if preparation is None else preparation.terms
+    X, added = frames.as_pandas(X), None
+    if offset is not None:
+        added = np.asarray(offset, np.float64)
+    if exposure is not None:
+        each = np.asarray(exposure, np.float64)
+        if not (each > 0).all():
+            raise DataError("exposure must be positive: leave out what was not exposed")
+        added = np.log(each) if added is None else added + np.log(each)
+    if not own.names:
+        return X, added
+    held = [str(name) for name in X.columns] if frames.is_frame(X) else []
+    there = TermColumns(*(name if name in held else None for name in own))
+    if added is not None:
+        return X.drop(columns=frames.by_name(X, tuple(there.names))) if there.names else X, added
+    if there != own:
+        raise DataError(
+            f"the data lack {listed([n for n in own.names if n not in held])}, which the model was "
+            "fitted with: give that column, or offset= or exposure= (exposure=1 for rates)"
+        )
+    X, terms = own.taken_from(X)
+    return X, terms.offset
 
 
 def is_raw(X: Any, preparation: Preparation, columns: Sequence[str] | None) -> bool:
