@@ -18,11 +18,12 @@ from edgewise.peers.node.stepper import SUMS_EVERY, Stepper, facts_of
 from edgewise.peers.transport.edge_facts import EdgeFacts
 
 FLIPS = 100
+THIS = {"seed": 0}
 
 
 def contents(round):
     numbers = np.random.default_rng(round).standard_normal((2, 20))
-    return {"fingerprint": "this fit", "round": round}, {"leaf0": numbers}
+    return {"fit": THIS, "round": round}, {"leaf0": numbers}
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def flip(path, at):
 
 
 def test_the_newest_serves_where_it_is_whole(folder):
-    head, arrays = read_newest(folder, "this fit")
+    head, arrays = read_newest(folder, THIS)
     assert head["round"] == 20
     assert np.array_equal(arrays["leaf0"], contents(20)[1]["leaf0"])
 
@@ -53,7 +54,7 @@ def test_wherever_a_byte_is_flipped_the_one_before_serves_and_that_is_said(folde
         flip(folder / CHECKPOINT, at)
         caplog.clear()
         with caplog.at_level(logging.WARNING):
-            head, arrays = read_newest(folder, "this fit")
+            head, arrays = read_newest(folder, THIS)
         assert head["round"] == 10
         assert np.array_equal(arrays["leaf0"], contents(10)[1]["leaf0"])
         assert f"{CHECKPOINT} is damaged" in caplog.text
@@ -62,28 +63,28 @@ def test_wherever_a_byte_is_flipped_the_one_before_serves_and_that_is_said(folde
 
 def test_a_damaged_one_is_never_kept_as_the_one_before(folder):
     flip(folder / CHECKPOINT, 3)
-    read_newest(folder, "this fit")
+    read_newest(folder, THIS)
     write_next(folder, *contents(30))
     flip(folder / CHECKPOINT, 3)
-    assert read_newest(folder, "this fit")[0]["round"] == 10
+    assert read_newest(folder, THIS)[0]["round"] == 10
 
 
 def test_where_both_are_damaged_both_are_named(folder):
     flip(folder / CHECKPOINT, 3)
     flip(folder / PREVIOUS, -3)
     with pytest.raises(CheckpointError, match=rf"{CHECKPOINT} is no .*{PREVIOUS} \(leaf0 is dam"):
-        read_newest(folder, "this fit")
+        read_newest(folder, THIS)
 
 
 def test_whoever_deletes_the_newest_starts_anew(folder):
     (folder / CHECKPOINT).unlink()
-    assert read_newest(folder, "this fit") is None
+    assert read_newest(folder, THIS) is None
     assert not (folder / PREVIOUS).exists()
 
 
 def test_of_another_fit_neither_serves(folder):
-    with pytest.raises(CheckpointError, match="another fit"):
-        read_newest(folder, "that fit")
+    with pytest.raises(CheckpointError, match="another fit, with seed = 0, and here 1: delete"):
+        read_newest(folder, {"seed": 1})
 
 
 def test_where_there_are_no_second_names_a_copy_serves(tmp_path, monkeypatch):
@@ -94,7 +95,7 @@ def test_where_there_are_no_second_names_a_copy_serves(tmp_path, monkeypatch):
     for round in (10, 20):
         write_next(tmp_path, *contents(round))
     flip(tmp_path / CHECKPOINT, 3)
-    assert read_newest(tmp_path, "this fit")[0]["round"] == 10
+    assert read_newest(tmp_path, THIS)[0]["round"] == 10
 
 
 # --- sums that go on from step to step ------------------------------------------------------------

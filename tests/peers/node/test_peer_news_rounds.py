@@ -27,7 +27,8 @@ from edgewise.peers.transport.wakeup import Wakeup
 from edgewise.running.checkpoint_file import read, write
 
 NEW = {
-    "fingerprint": "",
+    "identity": {},
+    "config": SimpleNamespace(fit=Fit()),
     "newest_saved": 0,
     "converged_hops": 0,
     "stop_at": 0,

@@ -13,7 +13,7 @@ from uneven import problem_of
 
 from edgewise.peers.config.peer_config import Fit
 from edgewise.peers.node import termination
-from edgewise.peers.node.checkpoint import fingerprint_of
+from edgewise.peers.node.checkpoint import identity
 from edgewise.peers.node.handshake import ends_of_edge, settle_edge
 from edgewise.peers.node.peer import Peer
 from edgewise.peers.node.stepper import facts_of
@@ -185,17 +185,17 @@ def test_a_checkpoint_is_of_these_data_and_this_penalty():
     problem, same, labels, numbers = (problem_of(7, 1) for _ in range(4))
     labels.labels = -labels.labels
     numbers.shards.X[0, 0] += 1e-9
-    fingerprint = fingerprint_of(owner(problem))
-    assert fingerprint_of(owner(same)) == fingerprint
-    assert fingerprint_of(owner(labels)) != fingerprint
-    assert fingerprint_of(owner(numbers)) != fingerprint
-    assert fingerprint_of(owner(problem, penalty=("l1:1",))) != fingerprint
+    own = identity(owner(problem))
+    assert identity(owner(same)) == own
+    assert identity(owner(labels)) != own
+    assert identity(owner(numbers)) != own
+    assert identity(owner(problem, penalty=("l1:1",))) != own
 
 
 def test_neighbours_may_change_in_tolerant_mode_alone():
     problem = problem_of(7, 1)
-    marks = {s: fingerprint_of(owner(problem, s, neighbours=(2,))) for s in (False, True)}
-    others = {s: fingerprint_of(owner(problem, s, neighbours=(2, 3))) for s in (False, True)}
+    marks = {s: identity(owner(problem, s, neighbours=(2,))) for s in (False, True)}
+    others = {s: identity(owner(problem, s, neighbours=(2, 3))) for s in (False, True)}
     assert marks[False] == others[False]
     assert marks[True] != others[True]
 

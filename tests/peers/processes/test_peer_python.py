@@ -5,6 +5,7 @@ import json
 import signal
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -86,6 +87,28 @@ def test_one_from_python_and_one_from_the_command_line(tmp_path, problem, call):
     # one vector a round to one neighbour; the last may still be on its way out
     assert (np.abs(result.trace["rounds"] - result.trace["vectors_sent"]) <= 2).all()
     assert np.isnan(result.trace["bregman"]).all()
+
+
+@pytest.mark.quick_if(lambda mode: mode == "strict")
+@pytest.mark.parametrize("mode", ["strict", "tolerant"])
+def test_with_more_rounds_they_go_on_from_where_they_had_ended(tmp_path, problem, mode):
+    with Peers(tmp_path, problem, ew.Graph.path(2), replace(FIT, mode=mode, rounds=60)) as peers:
+        for more in ({}, {"rounds": 120, "tol": 1e-13}):
+            for config in peers.configs.values():
+                peers.change(replace(config, fit=replace(config.fit, **more)))
+            peers.start(1)
+            result = fitted(peers, problem)
+            assert peers.ended() == [1], "tol is out of reach in so few rounds"
+        models, rounds = peers.models()
+        assert rounds == [120, 120]
+        assert result.trace["rounds"][0] == 10  # one trace of both
+        if mode == "strict":
+            method = ew.PrimalDual(ew.SAGA(), form="edge")
+            same = ew.solve(problem, ew.Graph.path(2), method, rounds=120, reference=False).X
+            np.testing.assert_allclose(models, same, rtol=0, atol=1e-10)
+        peers.change(replace(peers.configs[0], fit=replace(FIT, mode=mode, seed=5)))
+        with pytest.raises(ew.errors.CheckpointError, match="seed = 0, and here 5: delete it"):
+            fitted(peers, problem)
 
 
 @pytest.mark.parametrize("call", [plainly, inside_a_loop])

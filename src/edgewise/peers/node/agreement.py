@@ -2,16 +2,15 @@
 spreads, as sums over all peers, which go up and down a tree of neighbours (`tree_sum`)."""
 
 import asyncio
-import hashlib
 import json
 import logging
 
 import jax
 import numpy as np
 
-from edgewise.errors import CheckpointError
 from edgewise.fileio import write_json
 from edgewise.peers.node.checkpoint import data_digest
+from edgewise.peers.node.fit_identity import Identity, identity_of, require_same
 from edgewise.peers.node.generations import CHECKPOINT
 from edgewise.peers.node.handshake import agreed
 from edgewise.peers.node.own_problem import refitted
@@ -126,12 +125,11 @@ def take(peer: PeerState) -> None:
 # --- what is kept ---------------------------------------------------------------------------------
 
 
-def fingerprint_of(peer: PeerState) -> str:
-    """Of the fit and of this peer's data as they came."""
+def identity(peer: PeerState) -> Identity:
+    """The fit and this peer's data as they came."""
     held = 0 if peer.held is None else len(peer.held.y)
     peer.data_digest = data_digest(peer.problem)
-    known = [agreed(peer), peer.data_digest, held]
-    return hashlib.sha256(json.dumps(known).encode()).hexdigest()
+    return identity_of(agreed(peer), data=peer.data_digest, held_out=held)
 
 
 def keep(peer: PeerState) -> None:
@@ -141,18 +139,18 @@ def keep(peer: PeerState) -> None:
     }
     path = peer.config.out / AGREEMENT
     try:
-        write_json(path, {"fingerprint": peer.data_fingerprint, "totals": totals})
+        write_json(path, {"fit": peer.agreed_for, "totals": totals})
     except OSError as problem:  # the neighbours know it too
         log.warning("%s is not written: %s; the run goes on", path, problem)
 
 
 def recall(peer: PeerState) -> None:
     """What had been agreed on when this peer was stopped, if it is of this fit and these data."""
-    peer.data_fingerprint = fingerprint_of(peer)
+    peer.agreed_for = identity(peer)
     path = peer.config.out / AGREEMENT
     try:
         saved = json.loads(path.read_text())
-        same = saved["fingerprint"] == peer.data_fingerprint
+        same = saved["fit"] == peer.agreed_for
         totals = {
             stage: Report(
                 stage, 0, 0, None, tuple(of["ids"]), tuple(map(sum_in, of["sums"])), total=True
@@ -165,10 +163,7 @@ def recall(peer: PeerState) -> None:
         log.warning("%s cannot be read (%s): it is agreed on anew", path, problem)
         return
     if not same and (peer.config.out / CHECKPOINT).exists():
-        raise CheckpointError(
-            f"{peer.config.out / CHECKPOINT} is of another fit (other data, method or seed): "
-            "delete it, or give another folder as out"
-        )
+        require_same(saved["fit"], peer.agreed_for, peer.config.out / CHECKPOINT)
     if same:
         for report in totals.values():
             tell(peer, report)

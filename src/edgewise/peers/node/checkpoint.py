@@ -1,7 +1,6 @@
 """A peer's checkpoint: all that it needs to go on as if it had never stopped."""
 
 import hashlib
-import json
 from typing import Any
 
 import jax
@@ -9,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.sparse as sp
 
+from edgewise.peers.node.fit_identity import Identity, digest, ends_of, identity_of
 from edgewise.peers.node.generations import read_newest
 from edgewise.peers.node.handshake import agreed
 from edgewise.peers.node.own_edges import made_edge
@@ -28,7 +28,8 @@ def contents(peer: PeerState) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     last message that came is what there is of an edge. In both the last news stay: their body is
     not told again before it changes."""
     head: dict[str, Any] = {
-        "fingerprint": peer.fingerprint,
+        "fit": peer.identity,
+        "ends": ends_of(peer.config.fit),
         "round": peer.round,
         "saved": peer.newest_saved,  # which this one makes the one before
         "seconds": peer.seconds(),
@@ -75,15 +76,17 @@ def known_pairs(peer: PeerState) -> dict[int, EdgeFacts]:
     return peer.pairs | {j: pair for j, pair in met.items() if pair is not None}
 
 
-def fingerprint_of(peer: PeerState) -> str:
-    """Of the fit, the data, and in strict mode the neighbours that a checkpoint is for."""
+def identity(peer: PeerState) -> Identity:
+    """The fit, the data, and in strict mode the neighbours that a checkpoint is for."""
     own = list(peer.facts) if peer.strict else list(peer.facts[1:])
-    around = sorted(peer.links) if peer.strict else []
-    known = [agreed(peer), own, around, peer.config.penalty, data_digest(peer.problem)]
+    known: dict[str, Any] = {"penalty": list(peer.config.penalty)}
+    if peer.strict:
+        known["neighbours"] = sorted(peer.links)
+    known["data"] = digest(own, data_digest(peer.problem))
     if peer.edges:  # in tolerant mode what an edge carries may change, as neighbours may
         ends = [edge.digest for edge in peer.edges.values()] if peer.strict else []
-        known += [ends, cost_digest(peer.problem)]
-    return hashlib.sha256(json.dumps(known).encode()).hexdigest()
+        known["costs"] = digest(ends, cost_digest(peer.problem))
+    return identity_of(agreed(peer), **known)
 
 
 def data_digest(problem: Any) -> str:
@@ -105,8 +108,8 @@ def cost_digest(problem: Any) -> str:
 
 def resume(peer: PeerState) -> dict[str, np.ndarray] | None:
     """Put the peer where the last checkpoint left off; its arrays, if there is one."""
-    peer.fingerprint = fingerprint_of(peer)
-    found = read_newest(peer.config.out, peer.fingerprint)
+    peer.identity = identity(peer)
+    found = read_newest(peer.config.out, peer.identity)
     if found is None:
         return None
     head, arrays = found
@@ -114,8 +117,10 @@ def resume(peer: PeerState) -> dict[str, np.ndarray] | None:
     peer.saved = head.get("saved", peer.round)
     peer.seconds_before = head["seconds"]
     peer.sent_before |= head.get("sent", {})
-    peer.converged_hops, peer.stop_at = head["converged_hops"], head["stop_at"]
-    peer.stop_reason, peer.below_tol_at = head["stop_reason"], head["below_tol_at"]
+    same_end = head["ends"] == ends_of(peer.config.fit)
+    if same_end:
+        peer.converged_hops, peer.stop_at = head["converged_hops"], head["stop_at"]
+        peer.stop_reason, peer.below_tol_at = head["stop_reason"], head["below_tol_at"]
     peer.residual = head["residual"]
     peer.members = head["members"]
     peer.pairs = {
@@ -130,6 +135,8 @@ def resume(peer: PeerState) -> dict[str, np.ndarray] | None:
             continue
         known = head["links"].get(str(other), (0, False, 0, False))
         link.saved, link.gone, link.converged_hops, link.dropped = known
+        if not same_end:  # that one had come to the end that was is nothing to this one
+            link.gone, link.converged_hops = False, 0
     restore_messages(peer, arrays)
     return arrays
 

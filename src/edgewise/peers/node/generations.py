@@ -12,6 +12,7 @@ import numpy as np
 
 from edgewise.errors import CheckpointError
 from edgewise.fileio import second_name
+from edgewise.peers.node.fit_identity import Identity, require_same
 from edgewise.running.checkpoint_file import read, write
 
 log = logging.getLogger("edgewise.peers")
@@ -25,7 +26,7 @@ def write_next(folder: Path, head: dict[str, Any], arrays: dict[str, np.ndarray]
     write(folder / CHECKPOINT, head, arrays, keep=folder / PREVIOUS)
 
 
-def read_newest(folder: Path, fingerprint: str) -> Checkpoint | None:
+def read_newest(folder: Path, fit: Identity) -> Checkpoint | None:
     """Of this very fit: the newest that is whole; None where there is none, which is how a peer is
     made to start anew. One that served in the place of a damaged one has that one's name then, so
     that the damaged one is never kept."""
@@ -34,10 +35,10 @@ def read_newest(folder: Path, fingerprint: str) -> Checkpoint | None:
         previous.unlink(missing_ok=True)  # of a run that is to be forgotten
         return None
     try:
-        return read_one(newest, fingerprint)
+        return read_one(newest, fit)
     except (OSError, ValueError, KeyError, TypeError) as damage:
         try:
-            found = read_one(previous, fingerprint)
+            found = read_one(previous, fit)
         except (OSError, ValueError, KeyError, TypeError, CheckpointError) as other:
             none = isinstance(other, FileNotFoundError)
             also = "there is none before it" if none else f"nor is {previous.name} ({other})"
@@ -55,11 +56,7 @@ def read_newest(folder: Path, fingerprint: str) -> Checkpoint | None:
         return found
 
 
-def read_one(path: Path, fingerprint: str) -> Checkpoint:
+def read_one(path: Path, fit: Identity) -> Checkpoint:
     head, arrays = read(path)
-    if head["fingerprint"] != fingerprint:
-        raise CheckpointError(
-            f"{path} is of another fit (other data, method or seed; in strict mode also other "
-            "neighbours): delete it, or give another folder as out"
-        )
+    require_same(head.get("fit"), fit, path)
     return head, arrays

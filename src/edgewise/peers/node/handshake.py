@@ -5,14 +5,13 @@ from typing import Any
 import numpy as np
 
 from edgewise.peers.node import table_form
+from edgewise.peers.node.fit_identity import shown
 from edgewise.peers.node.own_edges import difference
 from edgewise.peers.node.state import PeerState
 from edgewise.peers.transport.bounds import sizes_in
 from edgewise.peers.transport.edge_facts import EdgeFacts, NodeFacts, facts_in, unlikely
 from edgewise.peers.transport.frames import VERSION
 from edgewise.peers.transport.links import Link
-
-MAX_SHOWN = 200  # letters
 
 
 def agreed(peer: PeerState) -> dict[str, Any]:
@@ -107,12 +106,6 @@ def settle_edge(peer: PeerState, link: Link, greeting: dict[str, Any]) -> str:
         )
     link.pair, link.told_sizes = pair, told
     return ""
-
-
-def shown(value: Any) -> str:
-    """What somebody else chose, for a line of the log."""
-    text = repr(value)
-    return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
 
 
 def ends_of_edge(

@@ -49,8 +49,8 @@ class PeerState:
     alone: Stepper | None = None  # without neighbours, of the problem that is to be fitted
     stepper: Stepper
     carry: Any  # state and outbox
-    fingerprint: str  # of what a checkpoint is for
-    data_fingerprint: str  # of the data as they came, where peers agree on sums
+    identity: dict[str, Any]  # of what a checkpoint is for
+    agreed_for: dict[str, Any]  # the same with the data as they came, where peers agree on sums
     facts: NodeFacts  # of this peer
     connections: Connections
 
