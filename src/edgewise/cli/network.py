@@ -46,7 +46,11 @@ def init(o: InitOptions) -> None:
     own: dict[str, Any] = {"between": between}
     if o.schema is not None:
         own["schema"] = read_schema(o.schema)
-    created = mesh.create(o.out, graph, fit, penalties, host, o.port, o.days, lambda _: own)
+
+    def own_of(id: int) -> dict[str, Any]:
+        return own | metrics_of(o, id)
+
+    created = mesh.create(o.out, graph, fit, penalties, host, o.port, o.days, own_of)
     peers = [describe(created, config) for config in created.peers.values()]
     name = created.peers[0].mesh
     console = output(o)
@@ -81,6 +85,16 @@ def init(o: InitOptions) -> None:
                 "peers": peers,
             }
         )
+
+
+def metrics_of(o: InitOptions, id: int) -> dict[str, str]:
+    """The address, where a port is given; one for each peer where they share a host."""
+    from edgewise.peers.config.addresses import address_of
+
+    if o.metrics_port is None:
+        return {}
+    own_host = "{id}" in o.host
+    return {"metrics": address_of("127.0.0.1", o.metrics_port + (0 if own_host else id))}
 
 
 def add(o: AddOptions) -> None:

@@ -100,6 +100,15 @@ class InitOptions(CommonOptions, KeyOptions, MethodOptions):
         str, option(PEERS, "Where a peer is, {id} being its number: peer{id}.example.org.")
     ] = "127.0.0.1"
     port: Annotated[int, option(PEERS, "Peer I listens on this plus I.")] = 24700
+    metrics_port: Annotated[
+        Whole,
+        option(
+            PEERS,
+            "Where a peer tells metrics and health, on its loopback interface; plus I where all "
+            "are on one host.",
+            show_default="any that is free; the log names it",
+        ),
+    ] = None
     loss: Annotated[str, same(ProblemOptions, "loss")] = "logistic"
     ridge: Annotated[float, same(ProblemOptions, "ridge")] = 0.0
     weights: Annotated[

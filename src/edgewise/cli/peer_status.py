@@ -5,6 +5,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
+import typer
 from rich import filesize
 from rich.table import Table
 
@@ -16,13 +17,31 @@ if TYPE_CHECKING:
 
 Status = dict[str, Any]
 UNDER_WAY = ("agreeing", "waiting", "running", "scoring", "lingering")
+STUCK_AFTER = 60.0  # seconds without a word of a process that has a word twice a second
+DEAD = 4  # exit code, beside those of `Ending`
 
 
 def show(configs: "list[PeerConfig]", o: Any) -> None:
+    """Ends with the exit code of the worst of them: 4 if one has died or is stuck, else that of
+    those that have ended; 0 for one that runs, or was never started."""
+    from edgewise.peers.operations.expiry import warning
+
     statuses = [status_of(config) for config in configs]
-    output(o).print(table_of(statuses))
+    console = output(o)
+    console.print(table_of(statuses))
+    for told in filter(None, map(warning, configs)):
+        console.print(told, style="yellow", highlight=False, soft_wrap=True)
     if o.json:
         print_json({"command": "status", "peers": statuses})
+    code = max(exit_code(one) for one in statuses)
+    if code:
+        raise typer.Exit(code)
+
+
+def exit_code(one: Status) -> int:
+    if one["state"] in ("died", "stuck"):
+        return DEAD
+    return 0 if one["state"] in UNDER_WAY else int((one.get("ending") or {}).get("exit_code", 0))
 
 
 def table_of(statuses: list[Status]) -> Table:
@@ -83,7 +102,13 @@ def status_of(config: "PeerConfig", pid: int | None = None) -> Status:
         return starting
     if status["state"] in UNDER_WAY and not alive(status.get("pid")):
         status["state"] = "died"
+    elif status["state"] in UNDER_WAY and silent(status) > STUCK_AFTER:
+        status["state"] = "stuck"
     return status
+
+
+def silent(status: Status) -> float:
+    return time.time() - status["time"] if "time" in status else 0.0
 
 
 def alive(pid: int | None) -> bool:

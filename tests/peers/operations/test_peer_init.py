@@ -266,3 +266,19 @@ def test_labels_are_numbers_where_all_are():
     assert network.labels(["1", "-2"]) == [1, -2]
     assert network.labels(["1", "2.5"]) == [1.0, 2.5]
     assert network.labels(["1", " b"]) == ["1", "b"]
+
+
+@pytest.mark.parametrize(
+    ("words", "ports", "next_one"),
+    [
+        ([], [0, 0, 0], 0),
+        (["--metrics-port", 9464], [9464, 9465, 9466], 9467),
+        (["--metrics-port", 9464, "--host", "p{id}.example.org"], [9464, 9464, 9464], 9464),
+    ],
+)
+def test_where_metrics_are(place, words, ports, next_one):
+    call("init", "--nodes", 3, *words)
+    assert [peer(i).metrics for i in range(3)] == [f"127.0.0.1:{port}" for port in ports]
+    host = ["--host", "p{id}.example.org"] if "--host" in words else []
+    call("add", "mesh", "--neighbours", "0,1", *host)
+    assert peer(3).metrics == f"127.0.0.1:{next_one}"

@@ -29,6 +29,7 @@ from edgewise.errors import InputError
 from edgewise.peers.config.peer_config import read, save
 from edgewise.peers.node.peer import Peer
 from edgewise.peers.node.result import PeerResult
+from edgewise.peers.operations import expiry, health
 from edgewise.peers.operations.metrics import Metrics
 from edgewise.running.trace import Trace
 
@@ -38,8 +39,10 @@ def link(**said):
     return SimpleNamespace(**usual | {"bytes_sent": 0, "bytes_heard": 0, "stale_rounds": 0} | said)
 
 
-def peer(metrics="127.0.0.1:0", **attributes):
-    config = SimpleNamespace(id=3, metrics=metrics, path=Path("peer3.toml"))
+def peer(metrics="127.0.0.1:0", certificate=Path("none.pem"), **attributes):
+    config = SimpleNamespace(
+        id=3, metrics=metrics, path=Path("peer3.toml"), certificate=certificate
+    )
     return SimpleNamespace(config=config, **attributes)
 
 
@@ -119,6 +122,62 @@ def test_a_second_look_sees_what_has_changed(scrape):
 
 def test_there_is_nothing_to_tell_before_the_fit_begins(scrape):
     assert scrape(peer())() == {}
+
+
+def asked(port, path):
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=60) as answer:
+            return answer.status, json.loads(answer.read())["reason"]
+    except urllib.error.HTTPError as refusal:
+        return refusal.code, json.loads(refusal.read())["reason"]
+
+
+def test_health_and_readiness_follow_the_peer():
+    one = running(state="waiting", beat=time.monotonic())
+    metrics = Metrics(one)
+    port = metrics.open()
+    try:
+        assert asked(port, "/healthz") == (200, "alive")
+        assert asked(port, "/readyz") == (503, "it is waiting")
+        one.state = "running"
+        assert asked(port, "/readyz") == (200, "takes part")
+        one.links[1].connected = False
+        assert asked(port, "/readyz") == (503, "no neighbour is connected")
+        one.links.clear()
+        assert asked(port, "/readyz") == (200, "takes part"), "the only peer there is"
+        one.beat -= 90
+        for path in ("/healthz", "/readyz"):
+            code, why = asked(port, path)
+            assert code == 503
+            assert why.startswith("its event loop has not turned for 9")
+    finally:
+        metrics.close()
+
+
+def test_it_is_alive_before_the_fit_begins_and_not_ready():
+    assert health.alive(peer()) == (True, "alive")
+    assert health.ready(peer()) == (False, "it is starting")
+
+
+def test_when_the_certificate_ends_is_told_and_warned_of(scrape, tmp_path, caplog):
+    call("init", "--nodes", 3, "--out", tmp_path / "mesh", "--days", 29)
+    config = read(tmp_path / "mesh" / "peer1.toml")
+    told = scrape(running(certificate=config.certificate))()
+    left = told["edgewise_certificate_expiry_timestamp_seconds", None].value - time.time()
+    assert left == pytest.approx(29 * 86400, abs=3600)
+    reminder = expiry.Reminder()
+    for _ in range(2):
+        reminder.look(config)
+    assert caplog.text.count("the certificate of peer 1 expires in 28 days") == 1, "once a day"
+    call("renew", tmp_path / "mesh", "--days", 40)
+    assert expiry.warning(config) == ""
+
+
+def test_metrics_that_all_may_read_are_warned_of(caplog):
+    metrics = Metrics(running(metrics="0.0.0.0:0"))
+    metrics.open()
+    metrics.close()
+    assert "have no password" in caplog.text
 
 
 def test_metrics_can_be_off_and_end():

@@ -25,6 +25,7 @@ from edgewise.peers.config.peer_config import read
 from edgewise.peers.node.peer import Peer
 from edgewise.peers.node.result import PeerResult
 
+START = time.time() + 3600  # nobody is stuck, however long the tests take
 NEIGHBOUR = {
     "connected": True,
     "silent_seconds": 0.25,
@@ -59,7 +60,7 @@ def write_status(config, **changes):
         "peer": config.id,
         "state": "running",
         "pid": os.getpid(),
-        "time": 1000.0,
+        "time": START,
         "refused": 5,
         "handshakes": 6,
         "rounds": 1240,
@@ -133,13 +134,13 @@ def test_a_neighbour_that_takes_no_part(config):
 
 
 def test_speeds_are_those_of_the_last_seconds(config):
-    write_status(config, time=1000.0, rounds=100, bytes_sent=0)
+    write_status(config, time=START, rounds=100, bytes_sent=0)
     peer = PeerView(config)
     assert peer.per_second("rounds") == 100 / 12.5
     for later in range(1, 31):
         pace = 10 if later <= 15 else 50
         rounds = peer.status["rounds"] + pace
-        write_status(config, time=1000.0 + later, rounds=rounds, bytes_sent=1000 * later)
+        write_status(config, time=START + later, rounds=rounds, bytes_sent=1000 * later)
         peer.refresh()
         peer.refresh()  # nothing new
     assert peer.per_second("rounds") == 50
@@ -182,8 +183,8 @@ def test_watching_ends_with_the_peer(config, monkeypatch):
     write_status(config)
     news = iter(
         [
-            {"rounds": 2000, "time": 2000.0},
-            {"rounds": 3000, "time": 3000.0},
+            {"rounds": 2000, "time": START + 1000},
+            {"rounds": 3000, "time": START + 2000},
             {"rounds": 4000, "state": "finished"},
         ]
     )
@@ -258,3 +259,22 @@ def test_all_peers_of_a_mesh(config):
     write_status(config, state="finished")
     said = call("status", "mesh", "--watch").stdout
     assert said == "1 finished, 2 not started: rounds 0 to 1,240, residuals up to 3.21e-05\n"
+
+
+# --- --status for scripts -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "state", "code"),
+    [
+        ({}, "running", 0),
+        ({"pid": 2**22 + 1}, "died", 4),  # no such process: above the largest number of one
+        ({"time": time.time() - 100}, "stuck", 4),
+        ({"state": "finished", "ending": {"exit_code": 3, "met": False, "tol": None}}, "", 3),
+        ({"state": "finished", "pid": 2**22 + 1}, "finished", 0),
+    ],
+)
+def test_the_exit_code_tells_a_dead_peer_from_a_live_one(config, said, state, code):
+    write_status(config, **{"pid": os.getpid(), "time": time.time()} | said)
+    assert state in node("--status", code=code).stdout
+    assert state in call("status", "mesh", code=code).stdout

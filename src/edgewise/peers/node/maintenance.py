@@ -11,6 +11,7 @@ from edgewise.peers.config.peer_config import PeerConfig, read
 from edgewise.peers.node.own_edges import digest, own_edges
 from edgewise.peers.node.state import PeerState
 from edgewise.peers.node.status import write_status
+from edgewise.peers.operations.expiry import Reminder
 from edgewise.peers.transport.links import Link
 
 log = logging.getLogger("edgewise.peers")
@@ -22,9 +23,11 @@ TAKEN_UP = ("path", "neighbours", "nodes", "between", "drop_after")
 
 
 async def maintain(peer: PeerState) -> None:
-    stamp = stamp_of(peer)
+    stamp, reminder = stamp_of(peer), Reminder()
     while True:
         await asyncio.sleep(EVERY)
+        peer.beat = time.monotonic()
+        reminder.look(peer.config)
         drop_silent_neighbours(peer)
         try:
             write_status(peer)

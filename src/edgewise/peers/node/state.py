@@ -98,6 +98,7 @@ class PeerState:
         self.sent_before = {"vectors_sent": 0, "bytes_sent": 0}  # over links that are no more
         self.started_at, self.seconds_before = time.monotonic(), 0.0
         self.state, self.begun = "waiting", False
+        self.beat = time.monotonic()  # when its event loop turned last
         self.count_neighbours()
         self.warn_of_hessians()
         config.out.mkdir(PRIVATE, parents=True, exist_ok=True)

@@ -26,7 +26,7 @@ from edgewise.peers.config.peer_config import (
     save,
 )
 from edgewise.peers.config.tables import ALL
-from edgewise.peers.operations.newcomer import carried_by_all, host_for, only_penalty
+from edgewise.peers.operations.newcomer import carried_by_all, host_for, metrics_for, only_penalty
 
 KEY, CERTIFICATE = "authority.key", "authority.pem"
 PEER_FILE = re.compile(r"peer(\d+)\.(toml|key|pem)", re.ASCII)
@@ -123,7 +123,8 @@ def add(
     carried = carried_by_all(mesh.peers) if between is None else between
     given: dict[str, Any] = {"fit": some.fit, "schema": some.schema, "penalty": penalty}
     config = replace(config, neighbours=tuple(around), **given)
-    config = replace(config, between={ALL: carried} if carried else {})
+    given = {"metrics": metrics_for(id, mesh.peers)}
+    config = replace(config, between={ALL: carried} if carried else {}, **given)
     certify(config, signer, days)
     save(config)
     joined = {id: config}

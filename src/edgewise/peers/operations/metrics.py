@@ -1,14 +1,17 @@
 """What a running peer tells Prometheus."""
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from edgewise.errors import InputError
-from edgewise.peers.config.addresses import host_of, port_of
+from edgewise.peers.config.addresses import host_of, is_loopback, port_of
+from edgewise.peers.operations.expiry import expires
+from edgewise.peers.operations.health import with_health
 
 try:
-    from prometheus_client import CollectorRegistry, start_http_server
+    from prometheus_client import CollectorRegistry, make_wsgi_app, start_http_server
     from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
     from prometheus_client.registry import Collector
 except ImportError as missing:
@@ -16,6 +19,8 @@ except ImportError as missing:
         f"metrics need prometheus-client ({missing}): pip install 'edgewise[peers]', or write "
         "metrics = false"
     ) from missing
+
+log = logging.getLogger("edgewise.peers")
 
 Spec = tuple[type[CounterMetricFamily | GaugeMetricFamily], str, str, Callable[[Any], float]]
 
@@ -93,7 +98,8 @@ OF_A_LINK: tuple[Spec, ...] = (
 
 
 class Metrics(Collector):
-    """The numbers of a peer at the moment they are asked for, over HTTP at `config.metrics`."""
+    """The numbers of a peer at the moment they are asked for, over HTTP at `config.metrics`; and
+    whether it is well (`health`)."""
 
     def __init__(self, peer: Any) -> None:
         self.peer = peer
@@ -115,6 +121,13 @@ class Metrics(Collector):
                 f"{self.peer.config.path}: nothing can listen at peer.metrics, {at} "
                 f"({problem.strerror}): give a port that is free, or port 0 for any"
             ) from None
+        self.server.set_app(with_health(self.peer, make_wsgi_app(registry)))
+        if not is_loopback(host_of(at)):
+            log.warning(
+                "its metrics, at %s, have no password: whoever reaches that port reads rounds, "
+                "bytes and who its neighbours are. Give a loopback address, or set up a firewall",
+                at,
+            )
         port: int = self.server.server_port
         return port
 
@@ -133,6 +146,15 @@ class Metrics(Collector):
         for kind, name, what, value in OF_A_PEER:
             family = kind(f"edgewise_{name}", what, labels=["peer"])
             family.add_metric([own], float(value(self.peer)))
+            yield family
+        ends = expires(self.peer.config)
+        if ends is not None:
+            family = GaugeMetricFamily(
+                "edgewise_certificate_expiry_timestamp_seconds",
+                "When this peer's certificate ends, in seconds since 1970.",
+                labels=["peer"],
+            )
+            family.add_metric([own], ends.timestamp())
             yield family
         around = list(links.items())
         for kind, name, what, value in OF_A_LINK:

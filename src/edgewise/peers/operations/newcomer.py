@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from edgewise.errors import InputError
-from edgewise.peers.config.addresses import host_of, is_loopback
+from edgewise.peers.config.addresses import address_of, host_of, is_loopback, port_of
 from edgewise.peers.config.peer_config import PeerConfig
 from edgewise.peers.config.tables import ALL
 
@@ -40,3 +40,13 @@ def carried_by_all(peers: Peers) -> Any:
             "at both ends of a new edge by hand"
         )
     return found[0][ALL]
+
+
+def metrics_for(id: int, peers: Peers) -> str | None:
+    """Where the others have one port, as on hosts of their own, that; else counted on from it."""
+    some = next(iter(peers.values()))
+    if some.metrics is None or port_of(some.metrics) == 0:
+        return some.metrics
+    alike = len(peers) > 1 and len({config.metrics for config in peers.values()}) == 1
+    port = port_of(some.metrics) + (0 if alike else id - some.id)
+    return address_of(host_of(some.metrics), port)
