@@ -24,6 +24,7 @@ from .gradients import (
 from .graph.directed import DirectedGraph
 from .graph.graph import Graph
 from .graph.varying import TimeVarying
+from .inference.bootstrap import Bootstrap
 from .inference.estimates import Inference
 from .inference.hypotheses import HypothesisTest
 from .methods.acc_vr_extra import AccVRExtra
@@ -117,6 +118,7 @@ __all__ = [
     "SVRG",
     "AccVRExtra",
     "Binomial",
+    "Bootstrap",
     "Box",
     "Budget",
     "Comparison",

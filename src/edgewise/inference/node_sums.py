@@ -271,6 +271,38 @@ def in_order(numbers: dict[str, float]) -> np.ndarray:
     return np.array([numbers.get(name, 0.0) for name in NUMBERS])
 
 
+def stacked_slopes(problem: Problem, i: int, models: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(B, d, d) Hessians and (B, d) gradients of the node's loss at (B, d) models."""
+    with jax.enable_x64(True):
+        if not problem.loss.linear:
+            return stacked_derivatives(problem, i, models)
+        of, d = samples_of(problem, i), problem.size
+        D = np.asarray(of.X.toarray() if is_sparse(of.X) else of.X, np.float64)
+        D = np.column_stack([D, np.ones(len(D))]) if problem.free else D
+        z = models @ D.T + of.offset
+        slope, bend = slopes(problem.loss, z, np.broadcast_to(of.y, z.shape))
+        pairs = (D[:, :, None] * D[:, None, :]).reshape(len(D), d * d)
+        return ((bend * of.counts) @ pairs).reshape(-1, d, d), (slope * of.counts) @ D
+
+
+def stacked_derivatives(
+    problem: Problem, i: int, models: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    fn: Any = problem.loss.fn  # type: ignore[union-attr]
+    own, scale = problem.own(i), problem.scale
+    e = np.ones(own.stop - own.start) if scale is None else scale[own]
+    share = jnp.asarray(e / len(e))
+    rows: Any = problem.shards.X[own]
+    D, y = jnp.asarray(rows.toarray() if is_sparse(rows) else rows), problem.labels[own]
+
+    def total(x: Any) -> Any:
+        return share @ jax.vmap(fn, (None, 0, 0))(x, D, jnp.asarray(y))
+
+    at = jnp.asarray(models)
+    H, g = (jax.jit(jax.vmap(of))(at) for of in (jax.hessian(total), jax.grad(total)))
+    return np.asarray(H), np.asarray(g)
+
+
 def require_sums(problem: Problem) -> None:
     """Raises ProblemError where there are no such sums."""
     if problem.stream is not None:

@@ -32,23 +32,31 @@ def estimate_rows(fit: Any, level: float, exponentiated: bool) -> tuple[list[str
 
 def as_text(fit: Any, level: float, exponentiated: bool) -> str:
     heads, rows = estimate_rows(fit, level, exponentiated)
-    names = [shortened(name) for name in fit.names]
-    first = max(12, *map(len, names))
-    line = first + WIDTH * len(heads)
     title = f"{fit.loss}: {fit.samples:g} samples at {fit.nodes} nodes"
     if fit.events is not None:
         title += f", {fit.events:g} events"
-    out = [title.center(line).rstrip(), "=" * line]
-    out += in_two_columns(facts(fit), line)
-    out += ["=" * line, " " * first + "".join(head.rjust(WIDTH) for head in heads), "-" * line]
-    for name, row in zip(names, rows, strict=True):
-        cells = [number(a) for a in row]
-        cells[3] = "nan" if np.isnan(row[3]) else f"{row[3]:.3f}"
-        out.append(name.ljust(first) + "".join(cell.rjust(WIDTH) for cell in cells))
-    out.append("=" * line)
+    out = table_lines(title, facts(fit), heads, fit.names, rows)
     if exponentiated:
         out.append("std err is that of coef.")
     return "\n".join([*out, *fit.notes])
+
+
+def table_lines(
+    title: str, pairs: list[tuple[str, str]], heads: list[str], names: Any, rows: np.ndarray
+) -> list[str]:
+    names = [shortened(name) for name in names]
+    first = max(12, *map(len, names))
+    line = first + WIDTH * len(heads)
+    out = [title.center(line).rstrip(), "=" * line, *in_two_columns(pairs, line)]
+    out += ["=" * line] if pairs else []
+    out += [" " * first + "".join(head.rjust(WIDTH) for head in heads), "-" * line]
+    chance = next((k for k, head in enumerate(heads) if head.startswith("P>")), -1)
+    for name, row in zip(names, rows, strict=True):
+        cells = [number(a) for a in row]
+        if chance >= 0:
+            cells[chance] = f"{row[chance]:.3f}"
+        out.append(name.ljust(first) + "".join(cell.rjust(WIDTH) for cell in cells))
+    return [*out, "=" * line]
 
 
 def facts(fit: Any) -> list[tuple[str, str]]:

@@ -1,5 +1,6 @@
 """What a run came to."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -7,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from edgewise.data.disclosure import LEAST
 from edgewise.engines.faults import Faults
 from edgewise.engines.mpi import MPI
 from edgewise.errors import ProblemError
 from edgewise.graph.graph import Graph
+from edgewise.inference.bootstrap import Bootstrap
 from edgewise.inference.estimates import Inference
 from edgewise.inference.estimation import Wanted
 from edgewise.methods.contract import Method
@@ -18,7 +21,7 @@ from edgewise.plotting.displays import result_html, shown
 from edgewise.problem.problem import Problem
 from edgewise.running.fitted_model import FittedModel
 from edgewise.running.model_form import ModelForm
-from edgewise.running.summary import summary_of
+from edgewise.running.summary import bootstrap_of, summary_of
 from edgewise.running.trace import Trace
 
 
@@ -60,6 +63,7 @@ class Result:
         accuracy: float = 1e-12,
         faults: Faults | None = None,
         engine: MPI | None = None,
+        least_count: int | Sequence[int] = LEAST,
     ) -> Inference:
         """Standard errors, tests and intervals of the coefficients, by sums over the network of
         d x d matrices: an `Inference`, which prints as a table.
@@ -73,12 +77,34 @@ class Result:
         student      intervals by Student's t; default: for `Squared`, and for clusters
         graph        that the sums go over; default: that of the fit
         accuracy, faults, engine  as `sum_over` has them
+        least_count  a node with fewer samples refuses: one number, or one per node
         """
+        wanted = Wanted(covariance, weights_are, information, debias, student)
+        options: Any = accuracy, faults, engine, least_count
+        return summary_of(self._fitted(), graph or self.graph, self.x, wanted, *options)
+
+    def bootstrap(
+        self,
+        replicates: int = 400,
+        seed: int = 0,
+        *,
+        graph: Graph | None = None,
+        accuracy: float = 1e-12,
+        faults: Faults | None = None,
+        engine: MPI | None = None,
+        least_count: int | Sequence[int] = LEAST,
+    ) -> Bootstrap:
+        """Fits to nodes drawn with replacement, by a few sums over the network for all replicates
+        together: what estimates would be with other nodes of the kind. It takes a Hessian and a
+        gradient per replicate and Newton step; arguments are those of `summary`."""
+        drawn = replicates, seed
+        options: Any = accuracy, faults, engine, least_count
+        return bootstrap_of(self._fitted(), graph or self.graph, self.x, *drawn, *options)
+
+    def _fitted(self) -> Problem:
         if self.problem is None:
             raise ProblemError("this result does not know its problem: take that of ew.solve")
-        wanted = Wanted(covariance, weights_are, information, debias, student)
-        over = self.graph if graph is None else graph
-        return summary_of(self.problem, over, self.x, wanted, accuracy, faults, engine)
+        return self.problem
 
     def to_sklearn(self) -> Any:
         """`model` as a fitted estimator of scikit-learn."""

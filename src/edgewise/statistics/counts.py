@@ -6,19 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from edgewise.errors import DataError, DisclosureError, whole_number
+from edgewise.data.disclosure import LEAST as LEAST
+from edgewise.data.disclosure import least_counts as least_counts
+from edgewise.errors import DataError, DisclosureError
 from edgewise.running.network_sum import NetworkSum, sum_over
-
-LEAST = 5  # a node tells no count from one to four, unless it says so
-
-
-def least_counts(least_count: Any, nodes: int) -> np.ndarray:
-    """(V,) of one number for all nodes, or one for each."""
-    several = isinstance(least_count, Sequence | np.ndarray)
-    given = list(least_count) if several else [least_count] * nodes
-    if len(given) != nodes:
-        raise DataError(f"{len(given)} least counts for {nodes} nodes: give one, or one per node")
-    return np.array([whole_number("least_count", each, 1, DataError) for each in given])
 
 
 def require_cells(
