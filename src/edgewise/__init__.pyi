@@ -78,6 +78,7 @@ from .problem.prices import NetworkHuber, NetworkLasso, NetworkRidge
 from .problem.problem import Problem
 from .problem.survival_labels import survival_labels
 from .running.coupled_run import CoupledResult
+from .running.dispersion import DispersionFit, fit_dispersion
 from .running.fitted_model import FittedModel, load_model
 from .running.network_sum import NetworkSum, sum_over
 from .running.result import Result
@@ -128,6 +129,7 @@ __all__ = [
     "CoxPH",
     "CustomLoss",
     "DirectedGraph",
+    "DispersionFit",
     "ElasticNet",
     "ExactCoordinates",
     "Faults",
@@ -186,6 +188,7 @@ __all__ = [
     "compare",
     "data",
     "errors",
+    "fit_dispersion",
     "kaplan_meier",
     "list_methods",
     "load_model",

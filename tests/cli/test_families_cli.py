@@ -77,6 +77,23 @@ def test_a_folder_of_shards_keeps_exposures_and_weights():
     assert "leave --exposure out, or split the file again" in done.stderr
 
 
+def test_successes_of_trials():
+    table = TABLE[["a", "b", "times"]].copy()
+    table["claims"] = TABLE["claims"].clip(upper=TABLE["times"])
+    table.to_csv("trials.csv", index=False)
+    told = said("solve", "trials.csv", "--label", "claims", "--trials", "times", "--family",
+                "binomial", "--nodes", 2, "--graph", "path", "--weights", "sample", "--intercept",
+                "--tol", "1e-8", "--out", "run", "--no-reference")  # fmt: skip
+    both = np.c_[table["claims"], table["times"] - table["claims"]]
+    theirs = sm.GLM(both, sm.add_constant(table[["a", "b"]]), sm.families.Binomial()).fit(tol=1e-13)
+    model = json.loads(Path("run/model.json").read_text())
+    assert model["coefficients"]["b"] == pytest.approx(theirs.params.iloc[2], abs=1e-6)
+    done = call("predict", "run", "trials.csv")
+    assert f"D² {told['score']:.4g} on 60 labelled rows" in done.stderr
+    table.drop(columns="times").to_csv("trials.csv", index=False)
+    assert 'has labels and no column "times"' in call("predict", "run", "trials.csv", code=2).stderr
+
+
 def test_columns_of_offsets_are_of_tables():
     np.savez("data.npz", X=TABLE[["a", "b"]], y=TABLE["claims"])
     done = call("solve", "data.npz", "--family", "poisson", "--offset", "c", code=2)

@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 from scipy.optimize import minimize
-from sklearn.linear_model import GammaRegressor, PoissonRegressor, TweedieRegressor
+from sklearn.linear_model import (
+    GammaRegressor,
+    PoissonRegressor,
+    QuantileRegressor,
+    TweedieRegressor,
+)
 
 import edgewise as ew
 from edgewise.errors import DataError, MethodError, ProblemError
@@ -213,6 +218,27 @@ def test_the_centralised_rounded_quantile_is_that_of_scipy():
 
     found = minimize(mean, np.zeros(4), jac=True, method="BFGS", options={"gtol": 1e-11})
     assert ew.reference(p).x == pytest.approx(found.x, abs=1e-6)
+
+
+@pytest.mark.parametrize("level", [0.2, 0.5, 0.9])
+def test_quantiles_lose_at_most_an_eighth_of_the_width(level):
+    """Beside statsmodels' and scikit-learn's, of the pinball loss with its corner."""
+    y, rows, width = LABELS["squared"], np.c_[X, np.ones(N)], 0.2
+    theirs = QuantileRegressor(quantile=level, alpha=0).fit(X, y)
+    exact = np.append(theirs.coef_, theirs.intercept_)
+    p = ew.Problem(ew.split(X, y, NODES), ew.Quantile(level, width), weights="sample",
+                   intercept=True)  # fmt: skip
+    ours = ew.reference(p).x
+
+    def pinball(x):
+        return float(np.maximum(level * (y - rows @ x), (level - 1) * (y - rows @ x)).mean())
+
+    assert pinball(exact) == pytest.approx(
+        pinball(sm.QuantReg(y, rows).fit(level, p_tol=1e-9).params), abs=1e-6
+    )
+    assert 0 <= pinball(ours) - pinball(exact) <= width / 8
+    assert ours == pytest.approx(exact, abs=width)
+    assert abs((y <= rows @ ours).mean() - level) <= 4 / N + 0.02
 
 
 @pytest.mark.parametrize(

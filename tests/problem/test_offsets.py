@@ -7,7 +7,9 @@ import statsmodels.api as sm
 
 import edgewise as ew
 from edgewise.data import write_shards
+from edgewise.engines.native import fits, fits_local
 from edgewise.errors import DataError, ProblemError
+from edgewise.methods.catalogue import make
 
 N, NODES = 90, 3
 RNG = np.random.default_rng(5)
@@ -111,6 +113,24 @@ def test_every_pass_over_the_data_adds_it(method, sparse):
     assert result.x == pytest.approx(other.x[:2], abs=1e-6)
 
 
+def test_successes_of_trials_are_statsmodels_two_columns():
+    trials = RNG.integers(1, 9, N)
+    successes = RNG.binomial(trials, 1 / (1 + np.exp(-X[:, 0])))
+    rows = sm.add_constant(X)
+    both = np.c_[successes, trials - successes]
+    a, *w = sm.GLM(both, rows, sm.families.Binomial()).fit(tol=1e-14).params
+    held = shards(y=successes)
+    own = ew.Shards(held.X, held.y, held.counts, held.order, weight=np.ones(N))
+    for given in (held, own):
+        p = ew.Problem(given, ew.Binomial(), weights="sample", intercept=True, trials=trials)
+        assert ew.reference(p).x == pytest.approx([*w, a], abs=1e-8)
+    twice = {"sample_weight": WEIGHT, "trials": trials}
+    p = ew.Problem(held, ew.Binomial(), weights="sample", intercept=True, **twice)
+    again = sm.GLM(both, rows, sm.families.Binomial(), freq_weights=WEIGHT)
+    a, *w = again.fit(tol=1e-14).params
+    assert ew.reference(p).x == pytest.approx([*w, a], abs=1e-8)
+
+
 @pytest.mark.parametrize("nodes", [3, 300])
 def test_and_every_way_of_reading_it(nodes):
     """One stretch, slices and chunks of many small nodes: gradients, from margins worked out."""
@@ -132,14 +152,11 @@ def test_and_every_way_of_reading_it(nodes):
             assert block.full(jnp.asarray(W)) == pytest.approx(wanted, abs=1e-10)
 
 
-def test_compiled_rounds_leave_problems_with_offsets_alone():
-    rng = np.random.default_rng(1)
-    x, y, o = rng.normal(size=(40, 300)), rng.normal(size=40), 5 * rng.normal(size=40)
-    with_offset = ew.Problem(ew.split(x, y, 2), ew.Squared(ridge=1.0), offset=o)
-    moved = ew.Problem(ew.split(x, y - o, 2), ew.Squared(ridge=1.0))
-    for method in ("saga-pd", "lt-saga-pd"):
-        a, b = (ew.solve(p, ew.Graph.path(2), method, rounds=50) for p in (with_offset, moved))
-        assert pytest.approx(b.X, abs=1e-9) == a.X
+def test_compiled_rounds_which_know_none_leave_problems_with_offsets_alone():
+    x, y = RNG.normal(size=(8, 300)), RNG.normal(size=8)
+    for o, wanted in ((None, True), (y, False)):
+        p = ew.Problem(ew.split(x, y, 2), ew.Squared(ridge=1.0), offset=o)
+        assert fits(p, make("saga-pd")) == fits_local(p, make("lt-saga-pd")) == wanted
 
 
 @pytest.mark.parametrize(
@@ -148,6 +165,9 @@ def test_compiled_rounds_leave_problems_with_offsets_alone():
         (ew.Poisson(), {"offset": OFFSET[1:]}, DataError, "offset has shape"),
         (ew.Poisson(), {"offset": OFFSET + np.inf}, DataError, "offset must be finite"),
         (ew.Poisson(), {"exposure": 0 * OFFSET}, DataError, "exposure must be positive"),
+        (ew.Binomial(), {"trials": 0 * COUNTS}, DataError, "trials must be positive"),
+        (ew.Binomial(), {"trials": 0 * COUNTS + 1}, DataError, "successes of 1 trials"),
+        (ew.Poisson(), {"trials": COUNTS}, ProblemError, "Poisson knows no trials"),
         (ew.Squared(), {"exposure": EXPOSURE}, ProblemError, "Squared has no means that grow"),
         (ew.Multinomial(), {"offset": OFFSET}, ProblemError, "Multinomial takes no offset"),
         (ew.CustomLoss(lambda x, d, y: d @ x), {"offset": OFFSET}, ProblemError, "takes no offset"),

@@ -94,7 +94,7 @@ def test_of_a_table_the_columns_that_it_was_fitted_with_are_the_offset(tmp_path)
     [
         ({"offset": "age"}, {}, 'there is no column "age": columns are a, b, years, y'),
         ({"offset": "years", "exposure": "years"}, {}, '"years" is given for two things'),
-        ({"exposure": "years"}, {"years": 0.0}, 'column "years", row 3 has no exposure'),
+        ({"exposure": "years"}, {"years": 0.0}, 'column "years", row 3 has no exposure: leave'),
         ({"case_weight": "years"}, {"years": -1.0}, 'column "years", row 3 has a weight below'),
         ({"offset": "years"}, {"years": np.nan}, 'column "years", row 3: the cell is empty'),
     ],

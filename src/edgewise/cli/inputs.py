@@ -15,6 +15,7 @@ from edgewise.data.arrays import Array, Matrix
 from edgewise.data.folders import FolderShards
 from edgewise.data.loading import ADVICE, KNOWN, Samples, read_samples
 from edgewise.data.row_terms import TermColumns
+from edgewise.data.shards import TERMS
 from edgewise.data.text import OPENERS
 from edgewise.errors import DataError, InputError, UnknownName
 
@@ -149,7 +150,8 @@ def split_samples(o: DataOptions) -> ew.Shards:
     nodes = 10 if o.nodes is None else o.nodes
     seed = o.seed if o.split_seed is None else o.split_seed
     shards = ew.split(X, y, nodes, o.how, seed, o.alpha, columns, lines)
-    of_rows = terms.at(slice(None) if shards.order is None else shards.order)._asdict()
+    held = terms.at(slice(None) if shards.order is None else shards.order)
+    of_rows = {name: getattr(held, name) for name in TERMS}
     return replace(shards, scaling=scaling, preparation=preparation, **of_rows)
 
 

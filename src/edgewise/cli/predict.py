@@ -151,7 +151,10 @@ def read_rows_of_table(path: Path, model: ew.FittedModel, o: PredictOptions) -> 
     terms = TermColumns() if model.preparation is None else model.preparation.terms
     named += terms.names
     table = ew.data.read_table(path, **how, header=o.header, names=named, na=na)
-    table, (offset, _) = terms.taken_from(table)
+    trials = None if model.preparation is None else model.preparation.trials
+    terms = terms._replace(trials=trials if trials in table.columns else None)
+    table, of_rows = terms.taken_from(table)
+    offset = of_rows.offset
     for name in o.ignore or ():
         table = table.drop(columns=label_column(table, name))
     names = list(table.columns)
@@ -171,7 +174,11 @@ def read_rows_of_table(path: Path, model: ew.FittedModel, o: PredictOptions) -> 
     y = None
     if label is not None:
         target = label_column(table, label)
-        y, table = read_labels(table, target), table.drop(columns=target)
+        y, table = of_rows.rates(read_labels(table, target)), table.drop(columns=target)
+        if trials is not None and terms.trials is None:
+            raise DataError(
+                f'{path} has labels and no column "{trials}": give it, or leave the labels out'
+            )
     made = model.preparation
     changed = made is not None and (made.levels or made.fills or made.indicated)
     if unnamed and changed and not {*known} <= {*table.columns}:

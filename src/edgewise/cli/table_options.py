@@ -66,6 +66,10 @@ class TableOptions:
     case_weight: Annotated[
         str | None, option("A column of weights: how many samples a row stands for.")
     ] = None
+    trials: Annotated[
+        str | None,
+        option("A column of trials, of which labels are the successes: for --family binomial."),
+    ] = None
 
 
 def table_options(o: TableOptions) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from edgewise.data.arrow import ARROW, PARQUET
 from edgewise.data.preparation import Preparation, prepare
 from edgewise.data.readers import as_wanted, read_libsvm, read_npz
 from edgewise.data.row_terms import RowTerms, TermColumns
-from edgewise.data.shards import as_names
+from edgewise.data.shards import TERMS, as_names
 from edgewise.data.sniffing import head_of
 from edgewise.data.tables import TEXT, read_table
 from edgewise.data.text import OPENERS
@@ -148,7 +148,7 @@ def read_samples(
     with np.load(path, allow_pickle=False) as file:  # which `edgewise split` may have written
         names = as_names(file["columns"], X.shape[1]) if "columns" in file.files else None
         lines = file["lines"] if "lines" in file.files else None
-        held = RowTerms(*(file[k] if k in file.files else None for k in RowTerms._fields))
+        held = RowTerms(*(file[k] if k in file.files else None for k in TERMS))
     return Samples(X, y, names, lines, terms=held)
 
 
@@ -204,8 +204,10 @@ def _of_table(
     every = table.index
     table, of_rows = terms.taken_from(table, label)
     frame, y, preparation = prepare(table, label, missing, encode, ignore, na)
-    preparation = replace(preparation, offset=terms.offset, exposure=terms.exposure)
+    names = {name: getattr(terms, name) for name in ("offset", "exposure", "trials")}
+    preparation = replace(preparation, **names)
     of_rows = of_rows.at(every.get_indexer(frame.index))
+    y = of_rows.rates(y, f"{path}: ")
     if features is not None and features != frame.shape[1]:
         raise DataError(
             f"{path} has {frame.shape[1]} features, not {features}: leave `features` out"

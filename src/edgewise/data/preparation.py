@@ -52,6 +52,7 @@ class Preparation:
     na         texts and numbers that stand for a missing cell, besides the usual ones
     offset     the column that was added to margins, and no feature
     exposure   the one whose logarithm was
+    trials     the one that labels were divided by
     """
 
     columns: tuple[str, ...]
@@ -64,6 +65,7 @@ class Preparation:
     na: tuple[str, ...] = ()
     offset: str | None = None
     exposure: str | None = None
+    trials: str | None = None
 
     @property
     def terms(self) -> TermColumns:
@@ -106,7 +108,7 @@ class Preparation:
     def from_dict(cls, saved: Mapping[str, Any]) -> Preparation:
         if (saved.get("format"), saved.get("version")) != ("edgewise-preparation", 1):
             raise DataError("this is no preparation of a table, version 1: prepare the table again")
-        later = {"na", "offset", "exposure"}  # than models that may be read
+        later = {"na", "offset", "exposure", "trials"}  # than models that may be read
         names = [f.name for f in fields(cls)]
         given = {name: saved[name] for name in names if name in saved or name not in later}
         for name in {"columns", "indicated", "done", "na"} & given.keys():

@@ -18,6 +18,7 @@ class TermColumns(NamedTuple):
     offset: str | None = None  # added to margins
     exposure: str | None = None  # whose logarithm is added to them
     case_weight: str | None = None
+    trials: str | None = None  # of which labels are the successes
 
     @property
     def names(self) -> list[str]:
@@ -39,32 +40,53 @@ class TermColumns(NamedTuple):
         if self.offset is not None:
             offset = column_of(table, self.offset)
         if self.exposure is not None:
-            each = np.log(column_of(table, self.exposure, positive=True))
+            each = np.log(column_of(table, self.exposure, "no exposure"))
             offset = each if offset is None else offset + each
         weight = None
         if self.case_weight is not None:
             weight = column_of(table, self.case_weight)
             refuse(table, self.case_weight, weight < 0, "a weight below zero")
-        return table.drop(columns=self.names), RowTerms(offset, weight)
+        trials = None
+        if self.trials is not None:
+            trials = column_of(table, self.trials, "no trials")
+            weight = trials if weight is None else weight * trials
+        return table.drop(columns=self.names), RowTerms(offset, weight, trials)
 
 
 class RowTerms(NamedTuple):
-    """One number per row each, or None."""
+    """One number per row each, or None. Trials are in the weights too."""
 
     offset: NDArray[np.float64] | None = None
     weight: NDArray[np.float64] | None = None
+    trials: NDArray[np.float64] | None = None
+
+    def rates(self, successes: Any, where: str = "") -> Any:
+        """Labels as parts of the trials."""
+        if self.trials is None:
+            return successes
+        y = np.asarray(successes)
+        if y.dtype.kind not in "buif":
+            raise DataError(f"{where}successes of trials are numbers, and labels are text")
+        more = np.flatnonzero(y > self.trials)
+        if len(more):
+            raise DataError(
+                f"{where}{y[more[0]]:g} successes of {self.trials[more[0]]:g} trials"
+                f"{others(more)}: give no more successes than trials"
+            )
+        return y / self.trials
 
     def at(self, rows: Any) -> RowTerms:
         return RowTerms(*(None if a is None else a[rows] for a in self))
 
 
-def column_of(table: Frame, name: str, positive: bool = False) -> NDArray[np.float64]:
+def column_of(table: Frame, name: str, lacking: str = "") -> NDArray[np.float64]:
+    """Of numbers, positive ones where there is a word for what other rows lack."""
     values: NDArray[np.float64] = numbers(table, name)
     gaps = np.isnan(values)
     if gaps.any():
         raise missing_cells(table, {name: gaps})
-    if positive:
-        refuse(table, name, values <= 0, "no exposure, of which there must be some")
+    if lacking:
+        refuse(table, name, values <= 0, lacking)
     return values
 
 

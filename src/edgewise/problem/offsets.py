@@ -1,12 +1,15 @@
 """What is added to each sample's margin, known ahead: an offset, or an exposure's logarithm."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from edgewise.data.folders import FolderShards
+from edgewise.data.row_terms import RowTerms
 from edgewise.data.shards import Shards
 from edgewise.errors import DataError, ProblemError
+from edgewise.problem.families import Binomial
 
 
 def of_each_sample(name: str, given: Any, samples: int) -> np.ndarray:
@@ -20,6 +23,22 @@ def of_each_sample(name: str, given: Any, samples: int) -> np.ndarray:
     if not np.isfinite(numbers).all():
         raise DataError(f"{name} must be finite{' and not negative' * (name == 'sample_weight')}")
     return numbers
+
+
+def as_rates(shards: Shards, loss: Any, trials: Any, sample_weight: Any) -> tuple[Shards, Any]:
+    """Labels that count successes, as parts of the trials, and weights with the trials in them."""
+    if not isinstance(loss, Binomial):
+        raise ProblemError(f"{type(loss).__name__} knows no trials: give Binomial, or leave them")
+    each = of_each_sample("trials", trials, shards.samples)
+    if (each <= 0).any():
+        raise DataError(f"trials must be positive, and there is {each.min():g}: leave that out")
+    held = each if shards.order is None else each[shards.order]
+    made = replace(shards, y=RowTerms(trials=held).rates(shards.y))
+    if shards.weight is not None:
+        return replace(made, weight=shards.weight * held), sample_weight
+    if sample_weight is None:
+        return made, each
+    return made, each * of_each_sample("sample_weight", sample_weight, shards.samples)
 
 
 def log_exposure(exposure: np.ndarray, name: str = "exposure") -> np.ndarray:

@@ -24,7 +24,7 @@ from edgewise.problem.contract import Loss
 from edgewise.problem.costs import Costs, describe, sized_penalties, without_data
 from edgewise.problem.from_text import loss_of, penalties_of
 from edgewise.problem.losses import Squared
-from edgewise.problem.offsets import Offsets
+from edgewise.problem.offsets import Offsets, as_rates
 from edgewise.problem.penalty_sum import PenaltySum
 from edgewise.problem.rows import make_rows
 from edgewise.problem.sample_weights import Weights
@@ -51,6 +51,7 @@ class Problem:
     offset         one number per sample, in that order, which is added to its margin
     exposure       one per sample: how long, or how many, each was watched; its logarithm is added
                    to the offset. With `Poisson`, `Gamma`, `Tweedie`, `NegativeBinomial`
+    trials         one per sample, with `Binomial`: labels are then successes, and each trial counts
     classes        all labels there are, where these shards may lack some of them; default: those
                    that they have
     cost           a node's cost that takes no data, `Quadratic(Q, q)` or `Linear(q)`: one for all,
@@ -80,14 +81,15 @@ class Problem:
         cost: Any = None,
         offset: Any = None,
         exposure: Any = None,
+        trials: Any = None,
     ) -> None:
         shards, self.sizes, self.cost, self.cost_tops, self.unlike = describe(shards, cost)
-        of_rows = sample_weight is not None or offset is not None or exposure is not None
+        of_rows = any(a is not None for a in (sample_weight, offset, exposure, trials))
         if self.cost is not None and not self.cost.lossy.all():
             if weights != "node" or of_rows:
                 raise ProblemError(
-                    "weights, sample_weight, offset and exposure go with data at every node: leave "
-                    "them out"
+                    "weights, sample_weight, offset, exposure and trials go with data at every "
+                    "node: leave them out"
                 )
             loss = loss if self.cost.lossy.any() else Squared()  # of no data
         self.stream = shards if isinstance(shards, Stream) else None
@@ -125,6 +127,9 @@ class Problem:
                 f"{type(loss).__name__} goes with samples that nodes hold: leave streams and costs "
                 "out"
             )
+        if trials is not None:
+            whole = self.shards.whole if isinstance(self.shards, FolderShards) else self.shards
+            self.shards, sample_weight = as_rates(whole, loss, trials, sample_weight)
         self.intercept = bool(intercept)
         if isinstance(self.shards, FolderShards) and (
             is_whole(loss) or self.shards.terms or not manifest_suffices(self.shards, loss)

@@ -64,6 +64,9 @@ def without_terms(
     `exposure`, add to margins."""
     own = TermColumns() if preparation is None else preparation.terms
     X, added = frames.as_pandas(X), None
+    trials = None if preparation is None else preparation.trials
+    if trials is not None and frames.is_frame(X) and trials in map(str, X.columns):
+        X = X.drop(columns=frames.by_name(X, (trials,)))
     if offset is not None:
         added = np.asarray(offset, np.float64)
     if exposure is not None:
