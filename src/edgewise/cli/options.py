@@ -36,6 +36,26 @@ class SolveOptions(
     tensorboard: Annotated[
         bool, option(OUTPUT, "Write the run for TensorBoard too, into its folder.", "--tensorboard")
     ] = False
+    summary: Annotated[
+        bool,
+        option(
+            OUTPUT,
+            "Standard errors, tests and intervals of the coefficients, by sums over the network: "
+            "printed, and as summary.txt and summary.json.",
+            "--summary",
+        ),
+    ] = False
+    covariance: Annotated[
+        str,
+        option(OUTPUT, "Of --summary: auto, model, HC0, HC1, or cluster, for nodes as clusters."),
+    ] = "auto"
+    debias: Annotated[
+        bool,
+        option(OUTPUT, "Of --summary: of the fit without the penalty, which is gone on to."),
+    ] = False
+    least_count: Annotated[
+        int, option(OUTPUT, "Of --summary: samples that a node has, or it refuses.")
+    ] = 5
 
 
 # Twenty hospitals, unevenly stocked: some see mostly benign cases, one has a single patient.

@@ -9,9 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import edgewise as ew
 from edgewise import spec
 from edgewise.cli.config import changes, effective_config
+from edgewise.cli.estimates import print_summary, require_summary
 from edgewise.cli.inputs import Inputs, make_engine, make_faults, make_inputs
 from edgewise.cli.launch import Ranks
 from edgewise.cli.options import SolveOptions
@@ -52,6 +55,7 @@ def require_checkpoint(folder: Path, given: str | None) -> None:
 def solve_by(ranks: Ranks, o: SolveOptions) -> None:
     inputs = make_inputs(o, ranks.engine)
     problem, graph = inputs.problem, inputs.graph
+    require_summary(o, problem, ranks)
     method, faults = spec.method(o.method, o.set), make_faults(o)
     eta, rho, note = spec.steps(o.eta), spec.steps(o.rho), ""
     if o.method == AUTO:  # by its name from here on: in the folder, and for --resume
@@ -109,6 +113,8 @@ def solve_by(ranks: Ranks, o: SolveOptions) -> None:
             run_folders.save_result(folder, problem, graph, result, plain(summary), labels)
         console.print(f"[bold]{o.method}[/]: {summary['message']}", highlight=False)
         console.print(table(summary))
+        if o.summary and np.isfinite(result.x).all():
+            summary["estimates"] = print_summary(o, result, folder, console).to_dict()
         if ranks.speaks:
             print_end(o, console, folder, summary)
     exit_unless(result.converged, not result.converged and interrupted())

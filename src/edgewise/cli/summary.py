@@ -25,6 +25,9 @@ SPELLED = (
     (r"\ba tol of (\S+)", r"--tol \1"),
     (r"\b(with|smaller) tol\b", r"\1 --tol"),
     (r"\(ew\.standardize\)", "(--standardize)"),
+    (r"\bdebias=True", "--debias"),
+    (r"\(least_count\)", "(--least-count)"),
+    (r'\b(weights|covariance)="(\w+)"', r"--\1 \2"),
     (r"\brows one length", "rows one length (--normalize)"),
 )
 MOST_SCORED = 10**10  # multiplications spent on the score of every peer

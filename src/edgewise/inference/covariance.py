@@ -78,13 +78,19 @@ class Totals(NamedTuple):
         return self._replace(ridge=np.zeros_like(self.ridge))
 
 
+def known_kind(kind: str) -> str:
+    """By its own name; raises UnknownName."""
+    kind = SYNONYMS.get(kind, kind)
+    if kind not in (AUTO, *KINDS):
+        raise UnknownName("covariance", kind, [AUTO, *KINDS, *SYNONYMS])
+    return kind
+
+
 def chosen(kind: str, totals: Totals, likelihood: bool, apart: bool) -> str:
     """A kind by its name, if it is to be had.
 
     likelihood: whether the loss is one's; apart: whether samples' gradients are."""
-    kind = SYNONYMS.get(kind, kind)
-    if kind not in (AUTO, *KINDS):
-        raise UnknownName("covariance", kind, [AUTO, *KINDS, *SYNONYMS])
+    kind = known_kind(kind)
     if kind == AUTO:
         kind = MODEL if likelihood and totals.alike else ROBUST if apart else CLUSTER
     if kind == MODEL and not likelihood:
