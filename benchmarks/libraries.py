@@ -1,147 +1,304 @@
-"""Time per iteration against other libraries' D2.
+"""Seconds and rounds to an answer, beside other libraries' methods, on three shared problems.
 
-    python benchmarks/libraries.py                  both sizes
-    python benchmarks/libraries.py --size small     V=20, n=200, K=500, batch 10
-    python benchmarks/libraries.py --size paper     V=50, E=250, n=2000, batch 1
+    python benchmarks/libraries.py                      all; about an hour on one core
+    python benchmarks/libraries.py --problem lasso      one problem; may be given again
+    python benchmarks/libraries.py --row edgewise       rows with this in their name; likewise
+    python benchmarks/libraries.py --nda FOLDER         a clone of the repository, for nda's rows
+    python benchmarks/libraries.py --python PYTHON      a Python 3.13, for decent-bench's
+    python benchmarks/libraries.py --page               the table in docs/performance.md again
 
-nda is github.com/liboyue/Network-Distributed-Algorithm (MIT; what PyPI has under that name is
-another thing). Where it is not installed its D2 with its logistic loss is timed as transcribed
-here: the same array operations in the same order, in our own words, read from its D2.py and
-logistic_regression.py as of early 2022. Only its update is timed; its loop also evaluates the
-objective and the gradient over all data after every iteration. decent-bench is not timed: it needs
-Python 3.13 (`pip install decent-bench`), and this has not been tried with it.
+Others run in an environment of their own, out/libraries, which this makes from PyPI where there is
+a Python 3.13, with what LIBRARIES names; nda is on no registry, so give --nda a clone of
+github.com/liboyue/Network-Distributed-Algorithm. Rows that cannot run are said to be skipped, with
+the reason. Whatever is measured replaces the row in docs/data/libraries.json, so that a run can be
+done in pieces. Data come from --data (LIBSVM text, plain or packed); libraries_race.py has the
+rules of the race, libraries_theirs.py what runs the others.
 """
 
 import argparse
+import json
+import os
+import subprocess
+import sys
 import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
+from libraries_race import LEVELS, Race, Shared, load, one_core, search
+
+if __name__ == "__main__":
+    one_core()
+    os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # before NumPy's threads
+
+import jax
+import libraries_page
 import numpy as np
-from iteration import ours
-from rich.console import Console
-from rich.table import Table
+from ordinary import BESIDE, Absent, read
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import Lasso, LogisticRegression, Ridge
+from sklearn.preprocessing import scale
 
 import edgewise as ew
+from edgewise.engines.native import simulator
+from edgewise.methods.auto import choose
+from edgewise.running.solve import rows_apart
 
-SIZES = {
-    "small": {"V": 20, "E": 50, "K": 500, "n": 200, "batch": 10},
-    "paper": {"V": 50, "E": 250, "K": 500, "n": 2000, "batch": 1},
-}
-ROUNDS = {"small": (500, 5000), "paper": (60, 500)}  # of theirs, of ours
-RIDGE, STEP = 1e-3, 0.1
-INSTALL = "pip install git+https://github.com/liboyue/Network-Distributed-Algorithm.git"
-
-
-def build(V: int, E: int, K: int, n: int) -> tuple[ew.Problem, ew.Graph]:
-    X, y = ew.data.epsilon_like(rows=V * K, features=n, seed=0)
-    shards = ew.split(X, y, nodes=V, seed=0)
-    return ew.Problem(shards, ew.Logistic(ridge=RIDGE)), ew.Graph.random(V, E, seed=0)
+ROOT = Path(__file__).parents[1]
+OUT = ROOT / "out" / "libraries"
+KEPT = ROOT / "docs" / "data" / "libraries.json"
+LIBRARIES = ("decent-bench==0.3.0", "tvopt==0.2.7", "scikit-learn", "cvxpy", "colorlog")
+UNTUNED = ("auto", "lt-saga-pd", "saga-pd")
+TUNED = {"a9a": ("gt-saga", "network-svrg", "nids"), "ridge": ("gt-saga", "network-svrg", "nids")}
+TUNED["lasso"] = ("pg-extra", "nids")
+TRIES = 3  # of scikit-learn's fits
 
 
-def metropolis(graph: ew.Graph) -> np.ndarray:
-    W = np.zeros((graph.nodes, graph.nodes))
-    for i, j in graph.edges:
-        W[i, j] = W[j, i] = 1 / (1 + max(graph.degrees[i], graph.degrees[j]))
-    return W + np.diag(1 - W.sum(1))
+# --- the problems --------------------------------------------------------------------------------
 
 
-class TranscribedD2:
-    """Models are columns. The first step is not mixed; later ones are 2 x - x_last + eta g_last -
-    eta g, times (W + I) / 2. Samples come with replacement, and gradients node by node."""
-
-    def __init__(self, X: np.ndarray, Y: np.ndarray, W: np.ndarray, batch: int) -> None:
-        self.X, self.Y, self.batch = X, Y, batch  # (V, K, n), (V, K) of 0 and 1
-        self.mixing = (W + np.eye(len(W))) / 2
-        self.x = np.zeros((X.shape[2], len(X)))
-        self.draw, self.last, self.slope = np.random.default_rng(0), None, None
-
-    def gradient(self, w: np.ndarray, samples: np.ndarray) -> np.ndarray:
-        out = []
-        for i, at in enumerate(samples):
-            chance = 1 / (1 + np.exp(-self.X[i][at].dot(w[:, i])))
-            mean = self.X[i][at].T.dot(chance - self.Y[i][at]) / len(at)
-            out.append(mean + w[:, i] * RIDGE)
-        return np.array(out).T
-
-    def update(self) -> None:
-        samples = self.draw.integers(0, self.X.shape[1], (len(self.X), self.batch))
-        if self.last is None:
-            self.slope = self.gradient(self.x, samples)
-            moved = self.x - STEP * self.slope
-        else:
-            moved = 2 * self.x - self.last
-            moved += STEP * self.slope
-            self.slope = self.gradient(self.x, samples)
-            moved -= STEP * self.slope
-            moved = moved.dot(self.mixing)
-        self.x, self.last = moved, self.x
+def deal(X: np.ndarray, y: np.ndarray, nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """In their order, nodes of equal size; what is left over goes."""
+    each = len(y) // nodes
+    return X[: each * nodes].reshape(nodes, each, -1), y[: each * nodes].reshape(nodes, each)
 
 
-def installed_d2(X: np.ndarray, Y: np.ndarray, W: np.ndarray, batch: int) -> object | None:
-    """nda's own, on our data; None where it is not installed."""
-    try:
-        from nda.optimizers import D2
-        from nda.problems import LogisticRegression
-    except ImportError:
-        return None
-    V, K, n = X.shape
-
-    class Ours(LogisticRegression):
-        def generate_data(self) -> None:
-            self.X_train, self.Y_train = X.reshape(V * K, n), Y.reshape(-1)
-            self.X_test, self.Y_test = self.X_train[:1], self.Y_train[:1]
-
-    problem = Ours(n_agent=V, m=K, dim=n, graph_type="cycle", LAMBDA=RIDGE)
-    return D2(problem, W=W, x_0=np.zeros((n, V)), eta=STEP, batch_size=batch)
+def a9a(folder: Path) -> tuple[Any, ...]:
+    X, y = read("a9a", folder)
+    some = np.random.default_rng(0).permutation(len(y))[:4000]
+    graph = ew.Graph.random(10, 20, seed=0)
+    return "logistic", *deal(X[some].toarray(), y[some], 10), graph, 1e-2, 0.0
 
 
-def theirs(problem: ew.Problem, graph: ew.Graph, batch: int, rounds: int) -> tuple[str, float]:
-    """Which it is, and seconds per update in the fastest of five stretches."""
-    V, K = problem.nodes, int(problem.counts[0])
-    X, Y = problem.shards.X.reshape(V, K, -1), (problem.labels.reshape(V, K) + 1) / 2
-    name, d2 = "nda D2", installed_d2(X, Y, metropolis(graph), batch)
-    if d2 is None:
-        name, d2 = "nda D2, transcribed", TranscribedD2(X, Y, metropolis(graph), batch)
-    else:
-        d2.init()
-    d2.t, stretches = 1, []
-    d2.update()
-    d2.t = 2
-    for _ in range(5):
-        start = time.perf_counter()
-        for _ in range(rounds):
-            d2.update()
-        stretches.append((time.perf_counter() - start) / rounds)
-    return name, min(stretches)
+def ridge(folder: Path) -> tuple[Any, ...]:
+    """Sorted by what is to be predicted, so that every node sees another part of it."""
+    X, y = read("diabetes", folder)
+    X, y = scale(X.toarray() if hasattr(X, "toarray") else X), scale(y)
+    order = np.argsort(y)
+    return "squared", *deal(X[order], y[order], 20), ew.Graph.ring(20), 1e-2, 0.0
+
+
+def lasso(folder: Path) -> tuple[Any, ...]:
+    X, y = read("spambase", folder)
+    some = np.random.default_rng(0).permutation(len(y))
+    X = scale(X.toarray() if hasattr(X, "toarray") else X)[some]
+    return "squared", *deal(X, y[some], 20), ew.Graph.random(20, 50, seed=0), 0.0, 1e-2
+
+
+PROBLEMS = {"a9a": a9a, "ridge": ridge, "lasso": lasso}
+
+
+def ours(problem: Shared) -> tuple[ew.Problem, ew.Graph]:
+    shards = [(X, y) for X, y in zip(problem.X, problem.y, strict=True)]
+    kind = ew.Logistic if problem.loss == "logistic" else ew.Squared
+    penalty = ew.L1(problem.l1) if problem.l1 else None
+    graph = ew.Graph(len(shards), [tuple(edge) for edge in problem.edges.tolist()])
+    return ew.Problem(shards, kind(ridge=problem.ridge), penalty=penalty), graph
+
+
+def make(name: str, folder: Path) -> Shared:
+    loss, X, y, graph, l2, l1 = PROBLEMS[name](folder)
+    empty = np.zeros(X.shape[2])
+    problem = Shared(name, loss, X, y, np.array(graph.edges), l2, l1, empty)
+    return problem._replace(optimum=ew.reference(ours(problem)[0]).x)
+
+
+# --- our rows ------------------------------------------------------------------------------------
+
+
+def our_run(problem: Shared, name: str, eta: Any, limit: float) -> dict[str, Any]:
+    """Rounds alone: what is compiled, and what a first stretch needs beside, is `starting`."""
+    given, graph = ours(problem)
+    race, begun = Race(problem, limit), time.process_time()
+    method, chosen, _ = choose(name, given, graph, eta, None)
+    with jax.enable_x64(True):
+        engine = simulator(given, graph, method, 0, np.dtype("float64"))
+        every = rows_apart(engine.method)
+        carry = engine.start(engine.origin(), None)
+        engine.advance(carry, 0, every)
+        np.asarray(engine.view(engine.start(engine.origin(), None))[0])
+        starting = time.process_time() - begun
+        race.begin()
+        race.spent += engine.starting_seconds
+        carry, done = engine.start(engine.origin(), None), 0
+        while not race.ended:
+            carry, _ = engine.advance(carry, done, every)
+            done += every
+            models, at = engine.view(carry)[0], done
+            race.iteration(lambda models=models: np.asarray(models), at)
+    return race.result() | {"starting": starting, "called": chosen}
+
+
+def our_rows(problem: Shared, limit: float, name: str) -> list[dict[str, Any]]:
+    if name in UNTUNED:
+        return [our_run(problem, name, None, limit) | {"steps": "untuned", "values": {}}]
+
+    def run(steps: dict[str, float], allowed: float) -> dict[str, Any]:
+        return our_run(problem, name, steps["eta"], allowed)
+
+    values, result, runs = search(run, {"eta": 1 / problem.smoothness()}, limit)
+    return [result | {"steps": "tuned", "values": values, "runs": runs}]
+
+
+# --- scikit-learn, all data in one place ---------------------------------------------------------
+
+
+def estimators(problem: Shared) -> dict[str, Callable[[int], Any]]:
+    N = problem.y.size
+    if problem.loss == "logistic":
+        fixed = {"C": 1 / (problem.ridge * N), "fit_intercept": False, "tol": 1e-14}
+        return {
+            solver: lambda most, solver=solver: LogisticRegression(
+                solver=solver, max_iter=most, random_state=0, **fixed
+            )
+            for solver in ("lbfgs", "saga")
+        }
+    if problem.l1:
+        fixed = {"alpha": problem.l1, "fit_intercept": False, "tol": 1e-14}
+        return {"coordinate descent": lambda most: Lasso(max_iter=most, **fixed)}
+    alpha = problem.ridge * N
+    return {"cholesky": lambda most: Ridge(alpha, fit_intercept=False, solver="cholesky")}
+
+
+def centralised(problem: Shared, name: str) -> list[dict[str, Any]]:
+    """The shortest fit that gets there, found by doubling and halving, each begun anew."""
+    build = estimators(problem)[name]
+    X, y = problem.X.reshape(-1, problem.X.shape[2]), problem.y.reshape(-1)
+    race = Race(problem, np.inf)
+
+    def fit(iterations: int) -> tuple[float, float]:
+        model = build(iterations)
+        start = time.process_time()
+        model.fit(X, y)
+        return time.process_time() - start, race.worst(np.atleast_2d(model.coef_))
+
+    fit(1)  # what is imported at the first call
+    seconds, gap = {}, np.inf
+    for level in LEVELS:
+        enough = 1
+        while fit(enough)[1] > level:
+            enough *= 2
+        few = enough // 2
+        while enough - few > 1:
+            middle = (few + enough) // 2
+            few, enough = (few, middle) if fit(middle)[1] <= level else (middle, enough)
+        spent, gap = min(fit(enough) for _ in range(TRIES))
+        seconds[f"{level:.0e}"] = spent
+    told = {"seconds": seconds, "rounds": dict.fromkeys(seconds, 0), "gap": gap}
+    return [told | {"ended": "reached", "steps": "", "values": {}}]
+
+
+# --- theirs --------------------------------------------------------------------------------------
+
+
+def python_313(given: str | None) -> str | None:
+    """One that runs: a shim of pyenv's may be there and not."""
+    homes = [Path.home() / ".pyenv", Path(os.environ.get("PYENV_ROOT", "/nowhere"))]
+    found = [str(p) for home in homes for p in home.glob("versions/3.1[3-9]*/bin/python")]
+    asks = "import sys; sys.exit(sys.version_info < (3, 13))"
+    for python in filter(None, [given, "python3.13", "python3", *found]):
+        try:
+            if subprocess.run([python, "-c", asks], capture_output=True).returncode == 0:
+                return python
+        except OSError:
+            continue
+    return None
+
+
+def environment(given: str | None) -> Path | str:
+    """The Python of an environment that has the others; or why there is none."""
+    python = OUT / "venv" / "bin" / "python"
+    stamp = OUT / "venv" / ".ready"
+    if not stamp.exists():
+        base = python_313(given)
+        if base is None:
+            return "no Python 3.13 or newer here; give --python"
+        subprocess.run([base, "-m", "venv", OUT / "venv"], check=True)
+        pip = [python, "-m", "pip", "install", "--quiet", *LIBRARIES]
+        if subprocess.run(pip).returncode:
+            return f"pip could not install {' '.join(LIBRARIES)}"
+        stamp.touch()
+    return python
+
+
+def their_rows(problem: Shared, row: str, o: argparse.Namespace) -> dict[str, Any]:
+    if row.startswith("nda") and o.nda is None:
+        return {"reason": "nda is on no registry; give --nda a clone of it"}
+    python = environment(o.python)
+    if isinstance(python, str):
+        return {"reason": python}
+    script = Path(__file__).with_name("libraries_theirs.py")
+    command = [python, script, OUT / f"{problem.name}.npz", row, "--seconds", str(o.seconds)]
+    command += ["--nda", o.nda.resolve()] if o.nda else []
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        return {"reason": done.stderr.strip().splitlines()[-1]}
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+# --- all of it -----------------------------------------------------------------------------------
+
+
+def rows_of(problem: Shared) -> dict[str, Callable[[argparse.Namespace], dict[str, Any]]]:
+    from libraries_theirs import METHODS
+
+    made: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {}
+    for name in estimators(problem):
+        made[f"scikit-learn {name}"] = lambda o, name=name: {"rows": centralised(problem, name)}
+    for name in (*UNTUNED, *TUNED[problem.name]):
+        made[f"edgewise {name}"] = lambda o, name=name: {
+            "rows": our_rows(problem, o.seconds, name)
+        }
+    for name in METHODS:
+        made[name] = lambda o, name=name: their_rows(problem, name, o)
+    return made
+
+
+def described(problem: Shared) -> dict[str, Any]:
+    V, K, n = problem.X.shape
+    edges = len(problem.edges)
+    told = {"nodes": V, "samples": K, "unknowns": n, "edges": edges, "loss": problem.loss}
+    told |= {"ridge": problem.ridge, "l1": problem.l1, "smoothness": problem.smoothness()}
+    return told | {"condition": problem.condition()}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--size", choices=SIZES, help="default: both")
-    options = parser.parse_args()
-    console = Console()
-    for chosen in (options.size,) if options.size else SIZES:
-        size = dict(SIZES[chosen])
-        batch, (rounds, our_rounds) = size.pop("batch"), ROUNDS[chosen]
-        problem, graph = build(**size)
-        name, base = theirs(problem, graph, batch, rounds)
-        title = ", ".join(f"{k}={v}" for k, v in SIZES[chosen].items())
-        table = Table(title=title, title_justify="left")
-        for heading in ("", "us", "x theirs"):
-            table.add_column(heading, justify="right" if heading else "left", no_wrap=True)
-        table.add_row(name, f"{1e6 * base:.0f}", "1")
-        for told, method in (
-            ("d2", ew.D2(ew.SGD(batch=batch))),
-            ("saga-pd", ew.PrimalDual(ew.SAGA(batch=batch))),
-        ):
-            seconds = ours(problem, graph, method, our_rounds)[0]
-            table.add_row(told, f"{1e6 * seconds:.0f}", f"{base / seconds:.1f}")
-        console.print(table)
-        if "transcribed" in name:
-            console.print(f"nda is not installed ({INSTALL})", highlight=False)
-    console.print("decent-bench skipped: it needs Python 3.13 (pip install decent-bench)")
+    add = parser.add_argument
+    add("--data", type=Path, default=BESIDE, help="folder with the data")
+    add("--problem", action="append", choices=PROBLEMS, help="default: all three")
+    add("--row", action="append", help="part of a row's name; default: all")
+    add("--seconds", type=float, default=20.0, help="that a run may take")
+    add("--nda", type=Path, help="a clone of Network-Distributed-Algorithm")
+    add("--python", help="a Python 3.13")
+    add("--page", action="store_true", help="nothing but the table, from what is kept")
+    o = parser.parse_args()
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    OUT.mkdir(parents=True, exist_ok=True)
+    for name in () if o.page else o.problem or PROBLEMS:
+        path = OUT / f"{name}.npz"
+        try:
+            problem = load(path) if path.exists() else make(name, o.data)
+        except Absent as reason:
+            print(f"{name}: skipped: {reason}")
+            continue
+        problem.save(OUT)
+        for row, measure in rows_of(problem).items():
+            if o.row and not any(part in row for part in o.row):
+                continue
+            found = measure(o)
+            kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+            about = kept.setdefault(name, {"rows": {}}) | {"problem": described(problem)}
+            about["rows"][row] = found
+            kept[name] = about
+            KEPT.write_text(json.dumps(kept, indent=1) + "\n")
+            print("\n".join(libraries_page.lines(row, found)), flush=True)
+    if KEPT.exists():
+        libraries_page.write(ROOT / "docs" / "performance.md", json.loads(KEPT.read_text()))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
