@@ -26,7 +26,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from libraries_race import LEVELS, Race, Shared, load, one_core, search
+from libraries_race import LEVELS, SHARE, Race, Shared, load, one_core, rounded, search
 
 if __name__ == "__main__":
     one_core()
@@ -137,7 +137,9 @@ def our_rows(problem: Shared, limit: float, name: str) -> list[dict[str, Any]]:
     def run(steps: dict[str, float], allowed: float) -> dict[str, Any]:
         return our_run(problem, name, steps["eta"], allowed)
 
-    values, result, runs = search(run, {"eta": 1 / problem.smoothness()}, limit)
+    values, result, runs = search(run, {"eta": 1 / problem.smoothness()}, limit / SHARE)
+    if result["ended"] == "time":
+        result = our_run(problem, name, values["eta"], limit)
     return [result | {"steps": "tuned", "values": values, "runs": runs}]
 
 
@@ -271,7 +273,7 @@ def main() -> None:
     add("--data", type=Path, default=BESIDE, help="folder with the data")
     add("--problem", action="append", choices=PROBLEMS, help="default: all three")
     add("--row", action="append", help="part of a row's name; default: all")
-    add("--seconds", type=float, default=20.0, help="that a run may take")
+    add("--seconds", type=float, default=4.0, help="that a run may take")
     add("--nda", type=Path, help="a clone of Network-Distributed-Algorithm")
     add("--python", help="a Python 3.13")
     add("--page", action="store_true", help="nothing but the table, from what is kept")
@@ -291,8 +293,8 @@ def main() -> None:
                 continue
             found = measure(o)
             kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
-            about = kept.setdefault(name, {"rows": {}}) | {"problem": described(problem)}
-            about["rows"][row] = found
+            about = kept.setdefault(name, {"rows": {}}) | {"problem": rounded(described(problem))}
+            about["rows"][row] = rounded(found)
             kept[name] = about
             KEPT.write_text(json.dumps(kept, indent=1) + "\n")
             print("\n".join(libraries_page.lines(row, found)), flush=True)

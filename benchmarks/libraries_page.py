@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-BEGIN, END = "<!-- made by benchmarks/libraries.py -->", "<!-- end of it -->"
+BEGIN, END = "<!-- made by benchmarks/libraries.py -->", "<!-- end of libraries.py's -->"
 LEVELS = ("1e-03", "1e-06")
 TITLES = {
     "a9a": "Logistic loss with a ridge: a9a",
@@ -71,11 +71,13 @@ def tables(kept: dict[str, Any]) -> str:
     return "\n\n".join(table(name, kept[name]) for name in TITLES if name in kept)
 
 
+def between(text: str, begin: str, end: str, made: str) -> str:
+    """The page with that between two of its lines, if it has them."""
+    if begin not in text:
+        return text
+    before, rest = text.split(begin, 1)
+    return f"{before}{begin}\n\n{made}\n\n{end}{rest.split(end, 1)[1]}"
+
+
 def write(page: Path, kept: dict[str, Any]) -> None:
-    """Between the marks of the page."""
-    text = page.read_text()
-    if BEGIN not in text:
-        return
-    before, rest = text.split(BEGIN, 1)
-    after = rest.split(END, 1)[1]
-    page.write_text(f"{before}{BEGIN}\n\n{tables(kept)}\n\n{END}{after}")
+    page.write_text(between(page.read_text(), BEGIN, END, tables(kept)))

@@ -16,7 +16,8 @@ import numpy as np
 
 LEVELS = (1e-3, 1e-6)
 APART = 1.03  # a look every 3 % of the iterations
-MOST_RUNS = 14  # of one search for steps
+MOST_RUNS = 8  # of one search for steps
+SHARE = 4  # the part of its time that a run has in a search
 FACTORS = (4.0, 2.0)  # what a parameter is multiplied with and divided by, the second at the end
 WORSE = 1e6  # times the gap at zero: diverged
 
@@ -134,11 +135,22 @@ class Race:
         return told | {"spent": self.spent, "iterations": self.iterations}
 
 
+def rounded(value: Any) -> Any:
+    """To four digits, wherever numbers are in it."""
+    if isinstance(value, dict):
+        return {name: rounded(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [rounded(each) for each in value]
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
 def score(result: dict[str, Any]) -> tuple[int, float]:
-    """Less is better: there sooner, or at least nearer."""
+    """Less is better: there sooner, or at least nearer, or away later."""
     if result["ended"] == "reached":
         return 0, result["seconds"][f"{LEVELS[-1]:.0e}"]
-    return (2, math.inf) if result["ended"] == "diverged" else (1, result["gap"])
+    if result["ended"] == "diverged":
+        return 2, -result["iterations"]
+    return 1, result["gap"]
 
 
 def search(

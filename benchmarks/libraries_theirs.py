@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # before NumPy
 
 import numpy as np
-from libraries_race import Enough, Race, Shared, load, one_core, search
+from libraries_race import SHARE, Enough, Race, Shared, load, one_core, score, search
 
 Steps = dict[str, float]
 
@@ -35,7 +35,7 @@ class Method(NamedTuple):
 
     library: str
     name: str
-    documented: Steps
+    documented: Steps  # over what the search starts from
     start: Callable[[Shared], Steps]
     run: Callable[[Shared, Race, Steps, Any], None]
     variants: tuple[Any, ...] = (None,)  # the first is the documented one
@@ -54,13 +54,12 @@ def neighbours(problem: Shared) -> Any:
 # --- decent-bench --------------------------------------------------------------------------------
 
 
-def decent_network(problem: Shared, batch: Any) -> Any:
+def decent_network(problem: Shared, race: Race, batch: Any) -> Any:
     from decent_array import interoperability as iop
     from decent_bench.agents import Agent
     from decent_bench.costs import L2RegularizerCost, LinearRegressionCost, LogisticRegressionCost
     from decent_bench.networks import P2PNetwork
 
-    iop.set_backend("numpy")
     kind = LogisticRegressionCost if problem.loss == "logistic" else LinearRegressionCost
     agents = []
     for X, y in zip(problem.X, problem.y, strict=True):
@@ -71,10 +70,14 @@ def decent_network(problem: Shared, batch: Any) -> Any:
         agents.append(Agent(cost, state_snapshot_period=10**9))
 
     class Counted(P2PNetwork):
-        rounds = 0
+        """One round: what an agent sends its neighbours before it waits for theirs."""
+
+        rounds, last = 0, None
 
         def send(self, sender: Any, *args: Any, **more: Any) -> None:
-            self.rounds += sender.index == 0
+            this = race.iterations, more.get("channel")
+            if sender.index == 0 and this != self.last:
+                self.rounds, self.last = self.rounds + 1, this
             super().send(sender, *args, **more)
 
     return Counted(graph=neighbours(problem), agents=agents)
@@ -85,9 +88,10 @@ def decent(name: str, documented: Steps, variants: tuple[Any, ...] = (None,), **
         from decent_array import interoperability as iop
         from decent_bench.algorithms import p2p
 
-        random.seed(0)
+        iop.set_backend("numpy")
         iop.set_seed(0)
-        network = decent_network(problem, batch)
+        random.seed(0)
+        network = decent_network(problem, race, batch)
         algorithm = getattr(p2p, name)(**steps)
 
         def models() -> np.ndarray:
@@ -101,7 +105,7 @@ def decent(name: str, documented: Steps, variants: tuple[Any, ...] = (None,), **
         algorithm.run(network, 10**9, progress_callback=after)
 
     def begin(problem: Shared) -> Steps:
-        return documented | start | {"step_size": 1 / problem.smoothness()}
+        return documented | start | {"step_size": 1 / problem.smoothness()}  # the search's
 
     return Method("decent-bench", name, documented, begin, run, variants)
 
@@ -133,7 +137,7 @@ def nda_problem(problem: Shared) -> Any:
     return Given(n_agent=V, m=K, dim=n, regularization="l2", r=problem.ridge / 2)
 
 
-def nda(name: str, documented: Callable[[Shared], Steps], **fixed: Any) -> Any:
+def nda(name: str, start: Callable[[Shared], Steps], documented: Steps, **fixed: Any) -> Any:
     def run(problem: Shared, race: Race, steps: Steps, _: Any) -> None:
         from nda import optimizers
         from nda.optimizers.utils import generate_mixing_matrix
@@ -149,7 +153,7 @@ def nda(name: str, documented: Callable[[Shared], Steps], **fixed: Any) -> Any:
             method.t += 1
             method.update()
 
-    return Method("nda", name, {}, documented, run)
+    return Method("nda", name, documented, start, run)
 
 
 def smooth_step(problem: Shared) -> float:
@@ -213,9 +217,12 @@ METHODS = {
         "ProxSkip", {"step_size": 0.01, "aux_step_size": 0.01}, aux_step_size=0.5
     ),
     "decent-bench ED": decent("ED", {"step_size": 0.001}),
-    "nda D2": nda("D2", lambda _: {"eta": 0.1}),
+    "nda D2": nda("D2", lambda _: {"eta": 0.1}, {}),
     "nda NetworkSVRG": nda(
-        "NetworkSVRG", lambda p: {"eta": smooth_step(p) / 20}, mu=5e-8, batch_size=10
+        "NetworkSVRG",
+        lambda p: {"eta": smooth_step(p) / 20, "mu": p.smoothness() / 10},
+        {"mu": 5e-8},
+        batch_size=10,
     ),
     "tvopt PG-EXTRA": Method(
         "tvopt",
@@ -240,11 +247,9 @@ def measured(problem: Shared, method: Method, limit: float) -> list[dict[str, An
             pass
         return race.result()
 
-    documented = method.documented or method.start(problem)
+    documented = method.start(problem) | method.documented
     rows = [run(documented, method.variants[0], limit) | {"steps": "documented"}]
     rows[0]["values"] = documented
-    from libraries_race import score
-
     tuned: dict[str, Any] | None = None
     runs = 0
     for variant in method.variants:
@@ -252,8 +257,10 @@ def measured(problem: Shared, method: Method, limit: float) -> list[dict[str, An
         def given(steps: Steps, allowed: float, variant: Any = variant) -> dict[str, Any]:
             return run(steps, variant, allowed)
 
-        steps, result, count = search(given, method.start(problem), limit)
+        steps, result, count = search(given, method.start(problem), limit / SHARE)
         runs += count
+        if result["ended"] == "time":
+            result = given(steps, limit)
         if tuned is None or score(result) < score(tuned):
             shown = steps if variant is None else steps | {"batch": variant}
             tuned = result | {"steps": "tuned", "values": shown}
@@ -267,7 +274,7 @@ def main() -> None:
     )
     parser.add_argument("problem", type=Path)
     parser.add_argument("method", choices=METHODS)
-    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--seconds", type=float, default=4)
     parser.add_argument("--nda", type=Path, help="a clone of Network-Distributed-Algorithm")
     o = parser.parse_args()
     one_core()
