@@ -142,7 +142,7 @@ def nda(name: str, start: Callable[[Shared], Steps], documented: Steps, **fixed:
         from nda import optimizers
         from nda.optimizers.utils import generate_mixing_matrix
 
-        np.random.seed(0)
+        np.random.seed(0)  # noqa: NPY002 - which is what nda draws from
         p = nda_problem(problem)
         W, _ = generate_mixing_matrix(p)
         kind = getattr(optimizers, name)

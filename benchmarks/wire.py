@@ -22,15 +22,16 @@ from typing import Any
 
 import numpy as np
 import wire_page
-from libraries import PROBLEMS, make, ours
+from libraries_problems import PROBLEMS, make, ours
 from libraries_race import Shared, rounded
 from ordinary import BESIDE
 
 import edgewise as ew
+from edgewise.methods.auto import choose
 
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "docs" / "data" / "wire.json"
-METHODS = ("auto", "lt-saga-pd", "pdmm")
+METHODS = ("auto", "lt-saga-pd")
 SENT = {
     "whole": {},
     "8 bits": {"bits": 8},
@@ -57,7 +58,7 @@ def run(problem: Shared, method: str, sent: dict[str, Any], limit: float) -> dic
     )
     trace = result.trace
     return {
-        "method": str(trace.meta["method"]),
+        "method": choose(method, given, graph, None, None)[1],
         "reached": bool(result.converged),
         "rounds": int(trace["rounds"][-1]),
         "megabytes": float(trace["bytes_sent"][-1]) / 1e6,

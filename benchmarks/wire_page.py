@@ -9,6 +9,8 @@ BEGIN, END = "<!-- made by benchmarks/wire.py -->", "<!-- end of wire.py's -->"
 
 
 def cell(run: dict[str, Any]) -> str:
+    if run["residual"] > 1:
+        return "diverges"
     if not run["reached"]:
         return f"- ({run['residual']:.0e})"
     return f"{run['megabytes']:.3g} ({run['rounds']:,})"
