@@ -29,6 +29,15 @@ def require_cells(
         )
 
 
+def require_own(counts: np.ndarray, least: int, node: int) -> None:
+    """The same of a table whose cells have no names."""
+    require_cells(counts, least, node, in_cell, "give fewer cells")
+
+
+def in_cell(*where: int) -> str:
+    return f"in cell {', '.join(map(str, where))}" if where else "in all"
+
+
 def too_few(counts: np.ndarray, least: int) -> np.ndarray:
     """Which cells a node does not tell."""
     return (counts > 0) & (counts < least)
@@ -68,11 +77,10 @@ def sum_counts(
     if not isinstance(tables, Sequence | np.ndarray):
         raise DataError("give a list with one table of counts per node")
     made = [as_counts(table, node) for node, table in enumerate(tables)]
-    words = cell or (lambda *where: f"in cell {', '.join(map(str, where))}" if where else "in all")
     for node, (counts, least) in enumerate(
         zip(made, least_counts(least_count, len(made)), strict=True)
     ):
-        require_cells(counts, int(least), node, words, coarser)
+        require_cells(counts, int(least), node, cell or in_cell, coarser)
     total = sum_over(graph, made, **options)
     if not total.reached:
         return total

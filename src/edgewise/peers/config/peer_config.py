@@ -83,6 +83,7 @@ class PeerConfig:
     record_every: int = 10
     drop_after: float | None = None  # None: as long as the run took until then, within bounds
     metrics: str | None = METRICS
+    least_count: int = 5  # of people, below which it tells no count
     between: dict[str, Any] = field(default_factory=dict)
     cost: dict[str, Any] = field(default_factory=dict)
     own_penalty: dict[str, Any] = field(default_factory=dict)  # instead of `penalty`

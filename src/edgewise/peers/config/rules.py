@@ -108,6 +108,7 @@ PEER = {
     "checkpoint_every": whole(1),
     "record_every": whole(1),
     "drop_after": POSITIVE,
+    "least_count": whole(1),
     "metrics": METRICS,
 }
 NEEDED = {"mesh", "id", "nodes", "listen", "authority", "certificate", "key", "out"}

@@ -23,6 +23,7 @@ from edgewise.peers.node.membership import begin, regroup, size_up
 from edgewise.peers.node.own_data import own_data
 from edgewise.peers.node.own_problem import problem_of
 from edgewise.peers.node.own_size import sizes
+from edgewise.peers.node.peer_sum import PeerSum
 from edgewise.peers.node.result import PeerError, PeerResult
 from edgewise.peers.node.saving import flush_trace, no_room, save_at_last, save_model
 from edgewise.peers.node.signals import run_anywhere, stop_on_signals
@@ -41,6 +42,7 @@ from edgewise.peers.transport.connections import Connections
 from edgewise.peers.transport.frames import ProtocolError
 from edgewise.peers.transport.links import Link, Mismatch
 from edgewise.peers.transport.turns import next_turn
+from edgewise.statistics.counts import as_counts, require_own
 
 log = logging.getLogger("edgewise.peers")
 
@@ -82,6 +84,29 @@ class Peer(PeerState):
                 problem.encode(data.held.y)  # which refuses a class that nobody knows
         with rate_limited():
             return run_anywhere(self.run(problem, callback), lambda: self.halt())
+
+    def sum_over(
+        self, values: Any, name: str = "sum", *, masked: bool = False, patience: float = 600.0
+    ) -> np.ndarray:
+        """Add up what all peers have, each of them calling this with an array of the same shape:
+        the exact sum, rounded once.
+
+        name      the same at all peers; another for each sum that follows
+        masked    hide what this peer has under pairwise masks: then only all its neighbours
+                  together can tell it from the sum, and every peer needs two. Numbers are rounded
+                  to multiples of 2^-53. A peer that is lost or started anew ends the sum for all
+        patience  seconds until it is given up, by all
+        """
+        made = PeerSum(self.config, values, name, masked, patience)
+        with rate_limited():
+            return run_anywhere(made.run(), lambda: made.halt())
+
+    def sum_counts(self, table: Any, name: str = "counts", **options: Any) -> np.ndarray:
+        """The same for counts of people, which are not told where a cell has somebody and fewer
+        than `peer.least_count` of the configuration, 5 by default."""
+        counts = as_counts(table, self.config.id)
+        require_own(counts, self.config.least_count, self.config.id)
+        return np.round(self.sum_over(counts, name, **options))
 
     async def run(self, problem: Any, callback: Any = None) -> PeerResult:
         with jax.enable_x64(True):
