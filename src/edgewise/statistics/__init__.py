@@ -1,5 +1,6 @@
 """What is counted, not fitted: survival curves, tests, scores of models, from sums over nodes."""
 
-import edgewise.statistics.metrics as metrics
+import lazy_loader
 
-__all__ = ["metrics"]
+# peers, who count, need not import what curves and tests take
+__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submodules=["metrics"])

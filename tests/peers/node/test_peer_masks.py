@@ -2,6 +2,7 @@
 neighbours together."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from math import fsum
 
@@ -11,6 +12,7 @@ import pytest
 pytest.importorskip("cryptography", reason="peers need cryptography: pip install 'edgewise[peers]'")
 
 from memory_peers import Streams
+from peer_process import free_ports
 from scipy.stats import chisquare
 
 import edgewise as ew
@@ -207,6 +209,23 @@ def test_peers_that_do_not_agree(tmp_path, monkeypatch):
     given = [np.ones(2)] * 5 + [np.ones(3)]
     told = " ".join(map(str, asyncio.run(peers.all(given, patience=5.0))))
     assert "has shape = [2] of the sum 'x', this peer [3]: make them the same" in told
+
+
+def test_over_tls(tmp_path):
+    made = mesh.create(
+        tmp_path / "m", ew.Graph.ring(3), Fit(), [()] * 3, lambda i: "127.0.0.1", 40000, 2
+    )
+    at = [f"127.0.0.1:{port}" for port in free_ports(3)]
+    peers = []
+    for i, config in made.peers.items():
+        around = tuple(replace(n, address=at[n.id]) for n in config.neighbours)
+        peers.append(ew.Peer(replace(config, listen=at[i], neighbours=around)))
+    with ThreadPoolExecutor(3) as beside:
+        runs = [
+            beside.submit(peer.sum_over, [i + 0.5, -1.0], masked=True, patience=30.0)
+            for i, peer in enumerate(peers)
+        ]
+        assert [run.result().tolist() for run in runs] == [[4.5, -3.0]] * 3
 
 
 def test_what_a_peer_refuses(tmp_path, monkeypatch):
