@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from iteration import RIDGE, build, floor, literal_saga
+from iteration import RIDGE, build, floor
+from literal import seconds_per_round
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -46,7 +47,7 @@ def paper() -> dict[str, float]:
     problem, graph = build(50, 250, 400, 2000)
     edge = ew.PrimalDual(ew.SAGA(), form="edge")
     saga, svr = (per_round(problem, graph, name, 300) for name in ("saga-pd", "svr-pd"))
-    bound, literal = floor(problem), literal_saga(problem, graph, 10)
+    bound, literal = floor(problem), seconds_per_round(problem, graph, 10)
     X = problem.shards.X
     start = time.perf_counter()
     for _ in range(3):
@@ -67,7 +68,7 @@ def paper() -> dict[str, float]:
 
 def small() -> dict[str, float]:
     problem, graph = build(10, 20, 100, 30)
-    literal = literal_saga(problem, graph, 300)
+    literal = seconds_per_round(problem, graph, 300)
     return {
         "saga-pd / literal NumPy, n = 30": per_round(problem, graph, "saga-pd", 30_000) / literal
     }

@@ -19,7 +19,7 @@ def problem_of(n=300, **options):
     return uneven_problem(n, nodes=7, **options)
 
 
-def both(monkeypatch, problem, graph, method, rounds=46, **options):
+def both(monkeypatch, problem, graph, method, rounds=46, record_every=23, **options):
     """The two results; the compiled one really is."""
     assert native.fits(problem, method)
     found = []
@@ -32,7 +32,7 @@ def both(monkeypatch, problem, graph, method, rounds=46, **options):
                 graph,
                 method,
                 rounds=rounds,
-                record_every=23,
+                record_every=record_every,
                 reference=False,
                 **options,
             )
@@ -71,6 +71,18 @@ def test_every_estimator_in_both_forms(monkeypatch, gradient, form):
 def test_columns_that_fill_no_vector_or_piece(monkeypatch, n, form):
     method = ew.PrimalDual(ew.SAGA(), form=form)
     alike(*both(monkeypatch, problem_of(n), ew.Graph.star(7), method))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_messages_that_sums_stand_for(monkeypatch, dtype):
+    """Through more rounds than sums are kept for, to an odd one and an even one."""
+    from edgewise.engines.native.edge_kernels import WINDOW
+
+    stretch = 2 * WINDOW + 5
+    problem, method = problem_of(penalty=ew.L1(0.002)), ew.PrimalDual(ew.SAGA(), form="edge")
+    graph, options = ew.Graph.random(7, 11, seed=1), {"dtype": dtype, "record_every": stretch}
+    found = both(monkeypatch, problem, graph, method, rounds=3 * stretch + 1, **options)
+    alike(*found, tolerance=1e-12 if dtype == "float64" else 1e-5)
 
 
 def test_a_sum_of_iterates_that_fills_no_vector(monkeypatch):

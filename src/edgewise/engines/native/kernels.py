@@ -48,7 +48,11 @@ class PanelState(NamedTuple):
     mean: Any  # gradient remembered
     S: Any  # node form
     R: Any
-    sent: Any  # edge form: (panels, edges, COLUMNS)
+    sent: Any  # edge form: (panels, edges, COLUMNS), and what `edge_kernels` has instead meanwhile
+    even: Any
+    odd: Any
+    heard: Any
+    said: Any
     total: Any  # sum of an epoch's iterates
     start: Any  # an epoch's first iterate; where a coin says so, the next snapshot
     last: Any  # the iterate before
@@ -72,13 +76,16 @@ class Drawn(NamedTuple):
     slopes: Any  # (v b,) of the gradient, times the samples' shares
     margins: Any  # (panels, v b) of the next round's, to be worked out
     coins: Any  # (v,) random bits; (0,) where estimators toss none
+    now: Any  # which round of this stretch it is
+    rounds: Any  # of this stretch
 
 
 @njit(forceinline=True)
 def unowned_state(s):
     nodes = unowned(s.X), unowned(s.mean), unowned(s.S), unowned(s.R)
     epoch = unowned(s.total), unowned(s.start), unowned(s.last), unowned(s.center)
-    return PanelState(*nodes, unowned(s.sent), *epoch)
+    edges = unowned(s.sent), unowned(s.even), unowned(s.odd), unowned(s.heard), unowned(s.said)
+    return PanelState(*nodes, *edges, *epoch)
 
 
 @njit(forceinline=True)
@@ -89,7 +96,7 @@ def unowned_edges(e):
 @njit(forceinline=True)
 def unowned_draw(d):
     made = unowned(d.at), unowned(d.coming), unowned(d.slopes), unowned(d.margins)
-    return Drawn(*made, unowned(d.coins))
+    return Drawn(*made, unowned(d.coins), d.now, d.rounds)
 
 
 @njit(forceinline=True)
@@ -235,46 +242,3 @@ def node_round(rows, state, edges, numbers, drawn, k, scratch):
         for q in range(batch * i, batch * (i + 1)):
             beta = numbers[i, BETA]
             drawn.margins[k, q] = margin(rows, drawn.coming[q], X, C, i, beta, lo, like, row_like)
-
-
-@njit(fastmath=FAST)
-def edge_round(rows, state, edges, numbers, drawn, k):
-    keep_apart()
-    rows, state, edges = unowned(rows), unowned_state(state), unowned_edges(edges)
-    numbers, drawn = unowned(numbers), unowned_draw(drawn)
-    like, row_like = vector_like(state.X), vector_like(rows)
-    V, n, lo, number = state.X.shape[1], rows.shape[1], k * COLUMNS, bytes_each(like)
-    batch, begin, other, rho = len(drawn.at) // V, edges.begin, edges.other, edges.rho
-    X, M, sent, reverse = (
-        panel(state.X, k),
-        panel(state.mean, k),
-        panel(state.sent, k),
-        edges.reverse,
-    )
-    C = centers(state, k)
-    for c in range(0, min(COLUMNS, n - lo), WIDTH):
-        for i in range(V):
-            gamma, rate = filled(numbers[i, GAMMA], like), filled(numbers[i, GAIN], like)
-            ridge, threshold = filled(numbers[i, RIDGE], like), filled(numbers[i, THRESHOLD], like)
-            here = number * (i * COLUMNS + c)
-            x, mean = load(X + here, like), load(M + here, like)
-            heard = filled(0.0, like)
-            for e in range(begin[i], begin[i + 1]):
-                heard += load(sent + number * (reverse[e] * COLUMNS + c), like)
-            moved = sampled(rows, drawn, batch * i, batch * (i + 1), lo + c, like, row_like)
-            at = point(x, C, here, numbers[i, BETA], like)
-            y = gamma * (x * rate - moved - mean - ridge * at + heard)
-            store(X + here, (y - clip(y, threshold)) * filled(numbers[i, SHRINK], like))
-            remember(state, k, here, at, mean, moved, numbers, i, like)
-        for i in range(V):
-            x = load(X + number * (i * COLUMNS + c), like)
-            for e in range(begin[i], begin[i + 1]):
-                back = reverse[e]
-                if e < back:  # both ways at once: each needs what the other was
-                    mine = sent + number * (e * COLUMNS + c)
-                    theirs = sent + number * (back * COLUMNS + c)
-                    m, t, twice = load(mine, like), load(theirs, like), filled(2 * rho[e], like)
-                    store(mine, twice * x - t)
-                    far = load(X + number * (other[e] * COLUMNS + c), like)
-                    store(theirs, twice * far - m)
-    margins(rows, state, numbers, drawn.coming, k, drawn.margins)

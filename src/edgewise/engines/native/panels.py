@@ -96,12 +96,14 @@ def panels_of(state: Any, sent: Any, rule: CompiledFormula) -> PanelState:
     epoch = state.memory.extra
     trip, edge_form = getattr(epoch, "journey", None), rule.edge_form
     start = np.zeros_like(state.X) if rule.estimator == LSVRG else None
+    unsummed = np.zeros_like(state.X) if edge_form else None
     parts = {
         "X": state.X,
         "mean": state.memory.mean,
         "S": None if edge_form else state.S,
         "R": None if edge_form else state.R,
         "sent": sent if edge_form else None,
+        **dict.fromkeys(("even", "odd", "heard", "said"), unsummed),
         "total": getattr(epoch, "total", None),
         "start": start if trip is None else trip.start,
         "last": None if trip is None else trip.last,

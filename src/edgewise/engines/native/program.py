@@ -8,6 +8,7 @@ from pathlib import Path
 from numba import int64, njit
 
 from edgewise.engines.native import kernels, work_sharing
+from edgewise.engines.native.edge_kernels import edge_round
 from edgewise.engines.native.estimators import (
     ASVRG,
     LSVRG,
@@ -20,7 +21,14 @@ from edgewise.engines.native.estimators import (
 from edgewise.engines.native.kernels import GAIN, Drawn
 from edgewise.engines.native.vectors import keep_apart
 
-COMPILED = "estimators", "kernels", "program", "vectors", "work_sharing"  # files of this folder
+COMPILED = (
+    "edge_kernels",
+    "estimators",
+    "kernels",
+    "program",
+    "vectors",
+    "work_sharing",
+)  # files of this folder
 # kinds of pieces; a look again is at what lies elsewhere since full passes
 LOOK, LOOK_AGAIN, ROUND, PASS = 0, 1, 2, 3
 
@@ -34,7 +42,7 @@ def piece(kind, rule, samples, state, edges, numbers, memory, full, drawn, scrat
     if kind in (LOOK, LOOK_AGAIN):
         kernels.margins(samples.rows, state, numbers, drawn.at, k, drawn.margins)
     elif rule.edge_form:
-        kernels.edge_round(samples.rows, state, edges, numbers, drawn, k)
+        edge_round(samples.rows, state, edges, numbers, drawn, k)
     else:
         kernels.node_round(samples.rows, state, edges, numbers, drawn, k, scratch)
     kernels.journey(state, k, memory.moves)
@@ -44,7 +52,8 @@ def piece(kind, rule, samples, state, edges, numbers, memory, full, drawn, scrat
 def drawn_in(picked, coins, slopes, margins, t):
     last = len(picked) - 1
     now = min(t, last)
-    return Drawn(picked[now], picked[min(t + 1, last)], slopes, margins, coins[now])
+    coming = picked[min(t + 1, last)]
+    return Drawn(picked[now], coming, slopes, margins, coins[now], t, len(picked))
 
 
 @njit
