@@ -9,8 +9,8 @@ is what each node has come to of its own samples: it knows that by itself, and t
 from edgewise.statistics.metrics.calibration import CalibrationCurve, calibration_curve
 from edgewise.statistics.metrics.concordance import Concordance, concordance_index
 from edgewise.statistics.metrics.confusion import ConfusionMatrix, confusion_matrix
+from edgewise.statistics.metrics.explained_variance import R2, r2
 from edgewise.statistics.metrics.means import MeanScore, log_loss, mean_squared_error
-from edgewise.statistics.metrics.r2 import R2, r2
 from edgewise.statistics.metrics.roc import RocCurve, roc_auc
 
 __all__ = [
