@@ -134,6 +134,14 @@ class InitOptions(CommonOptions, KeyOptions, MethodOptions):
         Number,
         option(PROBLEM, "Part of every peer's samples that the model is tried on, as 0.2."),
     ] = None
+    summary: Annotated[
+        Text,
+        option(
+            PROBLEM,
+            "Standard errors after the fit, in every peer's summary.txt and summary.json: auto, "
+            "model, HC0, HC1, or cluster, for peers as clusters.",
+        ),
+    ] = None
     penalty: Annotated[Several, same(ProblemOptions, "penalty")] = None
     between: Annotated[Several, BETWEEN] = None
     intercept: Annotated[bool, same(ProblemOptions, "intercept")] = False

@@ -47,6 +47,7 @@ class Fit:
     weights: str | None = None  # "sample": a peer counts by its samples, "node": as every other
     standardize: bool = False  # columns, by means and spreads of all peers' samples
     holdout: float | None = None  # part of every peer's samples that models are tried on
+    summary: str | None = None  # the covariance of standard errors, where they are wanted
     ridge: float = 0.0
     intercept: bool = False
     classes: tuple[Any, ...] | None = None
@@ -82,6 +83,7 @@ class PeerConfig:
     checkpoint_every: int = 10
     record_every: int = 10
     drop_after: float | None = None  # None: as long as the run took until then, within bounds
+    least_count: int | None = None  # samples that it tells a matrix of; None: five
     metrics: str | None = METRICS
     least_count: int = 5  # of people, below which it tells no count
     between: dict[str, Any] = field(default_factory=dict)
@@ -104,7 +106,8 @@ class PeerConfig:
     def sums_first(self) -> bool:
         """Whether peers add up what they have before they fit."""
         fit = self.fit
-        return self.weighs_samples or fit.standardize or fit.holdout is not None
+        after = fit.holdout is not None or fit.summary is not None
+        return self.weighs_samples or fit.standardize or after
 
     @property
     def classes(self) -> tuple[Any, ...] | None:
@@ -228,6 +231,7 @@ def require_no_sums_of_couplings(config: PeerConfig) -> None:
         ('weights = "sample"', fit.weights == "sample"),
         ("standardize", fit.standardize),
         ("holdout", fit.holdout is not None),
+        ("summary", fit.summary is not None),
     ):
         if config.couples and given:
             raise InputError(

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from edgewise.peers.config.peer_config import PeerConfig
-from edgewise.peers.node import agreement, checkpoint, scores
+from edgewise.peers.node import agreement, checkpoint, estimates, scores
 from edgewise.peers.node.absence import count_lost_hops, ending_of
 from edgewise.peers.node.alarms import watch
 from edgewise.peers.node.ending import MET
@@ -80,6 +80,7 @@ class Peer(PeerState):
         self.held = data.held
         with jax.enable_x64(True):
             problem = problem_of(self.config, data.shards)
+            estimates.require_estimates(self.config, problem)
             if data.held is not None:
                 problem.encode(data.held.y)  # which refuses a class that nobody knows
         with rate_limited():
@@ -221,6 +222,7 @@ class Peer(PeerState):
         result = self.result(heard, why, left, unsaved)
         if reason is not None:
             result = await self.scored(result, stop)
+            result = await self.summarised(result, stop)
             self.state = "lingering"
             await linger(self, stop)
         self.state = "finished" if reason is not None else "stopped"
@@ -245,6 +247,13 @@ class Peer(PeerState):
             agreement.keep(self)  # for a restart that meets nobody any more
         told = f"{result.message}; {words}"
         return replace(result, message=told, scores=self.scores)
+
+    async def summarised(self, result: PeerResult, stop: asyncio.Event) -> PeerResult:
+        """With standard errors, where they are asked for."""
+        if self.config.fit.summary is None or not np.isfinite(result.x).all():
+            return result
+        self.state = "summing up"
+        return replace(result, summary=await estimates.estimate(self, result.x, stop))
 
     def take_step(self, heard: Any) -> Any:
         with jax.enable_x64(True):

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from edgewise.errors import EdgewiseError
+from edgewise.inference.estimates import Inference
 from edgewise.peers.node.ending import Ending
 from edgewise.plotting.displays import peer_html, shown
 from edgewise.running.trace import Trace
@@ -30,6 +31,7 @@ class PeerResult:
     violation: float = float("nan")  # of these: this peer's share, half of every edge's square
     ending: Ending | None = None  # why it ended, whether tol was met, who was away
     scores: dict[str, Any] | None = None  # on samples that all peers hold out, where they do
+    summary: Inference | None = field(default=None, repr=False)  # with [fit] summary
 
     @property
     def converged(self) -> bool:

@@ -95,20 +95,28 @@ def in_words(scores: dict[str, Any]) -> str:
 
 
 async def score(peer: PeerState, x: np.ndarray, stop: asyncio.Event) -> dict[str, Any] | None:
-    """Who runs is waited for, who is away is not for long. None where this peer is stopped."""
-    numbers = own_sums(peer, x)
+    """None where this peer is stopped."""
+    total = await total_after(peer, HELD_OUT, own_sums(peer, x), stop)
+    return None if total is None else scores_of(peer, total)
+
+
+async def total_after(
+    peer: PeerState, stage: str, numbers: tuple[int, ...], stop: asyncio.Event
+) -> Report | None:
+    """A sum after the fit. Who runs is waited for, who is away is not for long: the report says
+    whose numbers are in it. None where this peer is stopped."""
     me, V = peer.config.id, peer.config.nodes
     began = time.monotonic()
-    kept = peer.totals.get(HELD_OUT)  # where it had finished before it was started again
+    kept = peer.totals.get(stage)  # where it had finished before it was started again
 
     def waived() -> list[int]:
-        return [j for j, link in peer.links.items() if given_up(link, began)]
+        return [j for j, link in peer.links.items() if given_up(link, stage, began)]
 
     def known() -> bool:
         if kept is not None and len(kept.sums) == len(numbers):
             return True  # others may have gone
-        around = heard(peer, HELD_OUT)
-        report = report_of(HELD_OUT, me, V, numbers, around, waived(), all_needed=False)
+        around = heard(peer, stage)
+        report = report_of(stage, me, V, numbers, around, waived(), all_needed=False)
         tell(peer, report)
         return report.total and len(report.sums) == len(numbers)
 
@@ -116,13 +124,13 @@ async def score(peer: PeerState, x: np.ndarray, stop: asyncio.Event) -> dict[str
     while not stop.is_set() and not known():
         await peer.wait(known, stop, 1.0)
         if time.monotonic() - told_at > TELL_EVERY:
-            told_at, around = time.monotonic(), heard(peer, HELD_OUT)
+            told_at, around = time.monotonic(), heard(peer, stage)
             late = missing(me, place_of(me, V, around), around, waived())
-            log.info("waits for the scores of peers %s", late or "farther away")
-    return scores_of(peer, peer.totals[HELD_OUT]) if HELD_OUT in peer.totals else None
+            log.info("waits for the %s sums of peers %s", stage, late or "farther away")
+    return peer.totals.get(stage)
 
 
-def given_up(link: Link, began: float) -> bool:
-    if link.connected or HELD_OUT in link.reports.heard:
+def given_up(link: Link, stage: str, began: float) -> bool:
+    if link.connected or stage in link.reports.heard:
         return False
     return link.dropped or link.gone or time.monotonic() - max(link.last_heard, began) > GIVEN_UP

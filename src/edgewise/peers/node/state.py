@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from edgewise.data.shards import Shards
+from edgewise.inference import node_sums
 from edgewise.methods.contract import Method
 from edgewise.peers.config.peer_config import Fit, PeerConfig, load
 from edgewise.peers.node.ending import Ending
@@ -121,7 +122,10 @@ class PeerState:
         if other not in self.edges:
             format = message_format(self.method.healing(), self.problem, self.settled_fit)
             features = self.problem.shards.features if self.config.sums_first else None
-            return format._replace(sums=0 if features is None else MOST_COUNTS + 2 * features)
+            sums = 0 if features is None else MOST_COUNTS + 2 * features
+            if self.config.fit.summary is not None:
+                sums = max(sums, node_sums.length(self.problem.size))
+            return format._replace(sums=sums)
         prepared: Any = self.method.prepare(TWO_PEERS)[0]
         numbers = prepared.edge_numbers(self.edges[other].rows)
         return MessageFormat(1, numbers, self.settled_fit.wire)
