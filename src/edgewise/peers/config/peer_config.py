@@ -83,9 +83,8 @@ class PeerConfig:
     checkpoint_every: int = 10
     record_every: int = 10
     drop_after: float | None = None  # None: as long as the run took until then, within bounds
-    least_count: int | None = None  # samples that it tells a matrix of; None: five
     metrics: str | None = METRICS
-    least_count: int = 5  # of people, below which it tells no count
+    least_count: int = 5  # of people, below which it tells no count and no matrix
     between: dict[str, Any] = field(default_factory=dict)
     cost: dict[str, Any] = field(default_factory=dict)
     own_penalty: dict[str, Any] = field(default_factory=dict)  # instead of `penalty`

@@ -6,7 +6,6 @@ import logging
 
 import numpy as np
 
-from edgewise.data.disclosure import LEAST
 from edgewise.errors import DisclosureError, InputError
 from edgewise.inference import node_sums
 from edgewise.inference.estimates import Inference
@@ -36,8 +35,7 @@ def require_estimates(config: PeerConfig, problem: Problem) -> None:
             if "debias" in str(refused)
             else f"{config.path}: fit.summary: {refused}"
         ) from None
-    least = LEAST if config.least_count is None else config.least_count
-    count = int(problem.counts[0])
+    least, count = config.least_count, int(problem.counts[0])
     if count < least:
         raise DisclosureError(
             f"{config.path}: this peer has {count} samples, and tells no matrix of fewer than "
