@@ -7,7 +7,6 @@ import logging
 import numpy as np
 
 from edgewise.errors import DisclosureError, InputError
-from edgewise.inference import node_sums
 from edgewise.inference.estimates import Inference
 from edgewise.inference.estimation import Wanted, estimation, require_inference
 from edgewise.peers.config.peer_config import PeerConfig
@@ -42,10 +41,6 @@ def require_estimates(config: PeerConfig, problem: Problem) -> None:
             f"{least}: leave the peer or fit.summary out, or let it tell of fewer "
             "(peer.least_count)"
         )
-
-
-def longest_sum(problem: Problem) -> int:
-    return node_sums.length(problem.size)
 
 
 async def estimate(peer: PeerState, x: np.ndarray, stop: asyncio.Event) -> Inference | None:
