@@ -50,6 +50,7 @@ from .problem.costs import Linear, Quadratic
 from .problem.couplings import Coupling, Shared
 from .problem.cox import CoxPH
 from .problem.families import Binomial, Gamma, NegativeBinomial, Poisson, Quantile, Tweedie
+from .problem.formula import Design, formula
 from .problem.losses import (
     CustomLoss,
     Huber,
@@ -128,6 +129,7 @@ __all__ = [
     "Coupling",
     "CoxPH",
     "CustomLoss",
+    "Design",
     "DirectedGraph",
     "DispersionFit",
     "ElasticNet",
@@ -189,6 +191,7 @@ __all__ = [
     "data",
     "errors",
     "fit_dispersion",
+    "formula",
     "kaplan_meier",
     "list_methods",
     "load_model",
