@@ -40,6 +40,17 @@ CASES = {
         ew.SAGA(),
         "auto",
     ),
+    "sparse-box": (
+        lambda: sparse_of(penalty=ew.Box(-0.05, 0.03), intercept=True),
+        ew.SAGA(),
+        "auto",
+    ),
+    "box": (
+        lambda: dense_of(penalty=[ew.Box(-0.01 * i - 0.03, 0.02) for i in range(7)]),
+        ew.SAGA(),
+        9,
+    ),
+    "sparse-positive": (lambda: sparse_of(penalty=ew.NonNegative()), ew.SAGA(), "auto"),
     "sparse-short": (
         lambda: sparse_of(0.1, penalty=ew.SquaredL2(1e-3), weights="sample", intercept=True),
         ew.SAGA(),
@@ -86,6 +97,8 @@ def test_as_the_plain_rounds(monkeypatch, name):
         found.append(ew.solve(problem, GRAPH, method, **options))
     ours, plain = found
     assert np.abs(plain.X).max() > 0.02
+    if "box" in name:
+        assert (plain.X[:, :260] == plain.X[:, :260].max()).sum() > 30  # at a bound
     assert np.abs(ours.X - plain.X).max() < 1e-12
     assert np.abs(ours.duals - plain.duals).max() < 1e-12
     assert (ours.trace["oracle_calls"] == plain.trace["oracle_calls"]).all()
@@ -115,5 +128,6 @@ def test_what_it_leaves_to_the_plain_rounds():
         (dense_of(penalty=ew.L2Ball(1.0)), method),
         (dense_of(intercept=True), method),
         (sparse_of(), ew.PrimalDual(ew.SVRG(), local=5)),
+        (dense_of(penalty=ew.Box(np.full(260, -1.0), 1.0)), method),
     ):
         assert not native.fits_local(problem, other)

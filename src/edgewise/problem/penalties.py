@@ -184,6 +184,7 @@ class Box(_Set):
     """lower <= x <= upper, numbers or vectors; either may be infinite."""
 
     separable: ClassVar[bool] = True
+    compiled_as = "box"
 
     lower: Any
     upper: Any
@@ -209,6 +210,7 @@ class Box(_Set):
 @pytree()
 class NonNegative(_Set):
     separable: ClassVar[bool] = True
+    compiled_as = "non-negative"
 
     def terms(self) -> Terms:
         return Terms(lower=0.0, upper=np.inf)

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from edgewise.backend.declared import declared
 from edgewise.engines.native.fallback import plain_rounds_run
 from edgewise.engines.native.formulas import ESTIMATORS, LOCAL_ESTIMATORS, LOSSES
-from edgewise.engines.native.soft_threshold import thresholds_softly
+from edgewise.engines.native.soft_threshold import bounds_alike, thresholds_softly
 from edgewise.engines.simulator import Simulator
 from edgewise.graph.graph import Graph
 
@@ -95,7 +95,7 @@ def fits_local(problem: Any, method: Any) -> bool:
         and method.local != 1
         and declared(method.gradient) in LOCAL_ESTIMATORS
         and method.gradient.batch == 1
-        and thresholds_softly(problem)
+        and (thresholds_softly(problem) or bounds_alike(problem))
         and (
             (isinstance(rows, np.ndarray) and not problem.intercept)
             or (sp.issparse(rows) and declared(method.gradient) == "saga")

@@ -2,7 +2,8 @@
 
 Between two touches a step is x <- soft(a x + b, threshold), with one a and one b. Without a
 threshold many of them are one linear map. With one they are while x keeps its sign: for how long is
-found by halving.
+found by halving. Within bounds they are that map, clipped: x goes one way, and where it meets a
+bound it stays.
 """
 
 # mypy: ignore-errors
@@ -21,13 +22,15 @@ class Lazy(NamedTuple):
     series: Any  # (2, most + 1)
     pull: Any  # (2,) gamma, shrunk where there is a penalty
     threshold: Any  # (2,) shrunk too
+    lower: Any  # (2,)
+    upper: Any  # (2,)
     current: Any  # (n,) steps that a coordinate has made
 
 
 def make_lazy(most: int, n: int) -> Lazy:
     """For up to `most` steps of n coordinates, not yet filled in."""
     tables = (np.empty((2, most + 1)) for _ in range(2))
-    return Lazy(*tables, np.empty(2), np.empty(2), np.empty(n, np.int64))
+    return Lazy(*tables, *(np.empty(2) for _ in range(4)), np.empty(n, np.int64))
 
 
 @njit
@@ -36,6 +39,8 @@ def begin_lazy(lazy, node, i, ridge):
     lazy.current[:] = 0
     lazy.pull[0], lazy.pull[1] = node.gamma[i] * node.shrink[i], node.free[i]
     lazy.threshold[0], lazy.threshold[1] = node.threshold[i] * node.shrink[i], 0
+    lazy.lower[0], lazy.upper[0] = node.lower[i], node.upper[i]
+    lazy.lower[1], lazy.upper[1] = -np.inf, np.inf
     for free in range(2):
         a = lazy.pull[free] * (node.rate[i] - (0.0 if free else ridge))
         lazy.power[free, 0], lazy.series[free, 0] = 1, 0
@@ -83,8 +88,12 @@ def catch_up(lazy, x, mean, U, c, t, free):
     power, series, threshold = lazy.power[free], lazy.series[free], lazy.threshold[free]
     if threshold > 0:
         x[c] = softly(power, series, x[c], force, threshold, m)
-    else:
-        x[c] = power[m] * x[c] + force * series[m]
+    elif m > 0:
+        lower, upper = lazy.lower[free], lazy.upper[free]
+        begin = x[c]
+        if begin < lower or begin > upper:  # the first step brings it within bounds
+            begin, m = min(max(power[1] * begin + force, lower), upper), m - 1
+        x[c] = min(max(power[m] * begin + force * series[m], lower), upper)
     lazy.current[c] = t
 
 
@@ -98,6 +107,6 @@ def catch_up_all(lazy, x, mean, U, t, bias):
 def touch(lazy, x, mean, U, c, t, free, change, K):
     """Step t of a coordinate of the sample."""
     y = lazy.power[free, 1] * x[c] + lazy.pull[free] * (U[c] - mean[c] - change)
-    x[c] = soft(y, lazy.threshold[free])
+    x[c] = min(max(soft(y, lazy.threshold[free]), lazy.lower[free]), lazy.upper[free])
     mean[c] += change / K
     lazy.current[c] = t + 1

@@ -32,6 +32,8 @@ class Node(NamedTuple):
     threshold: Any
     shrink: Any
     free: Any  # gamma of an intercept
+    lower: Any  # bounds, infinite where there are none
+    upper: Any
     stiff: Any  # (e,) weights of edges on it
 
 
@@ -136,9 +138,11 @@ def move(d, delta, part, ridge, x, mean, U, before, node, i):
     """A step: how far it went, and how far the node is from `before`, both squared."""
     gamma, rate, threshold = node.gamma[i], node.rate[i], node.threshold[i]
     shrink, moved, way = node.shrink[i], 0.0, 0.0
+    lower, upper = node.lower[i], node.upper[i]
     for c in range(len(x)):
         y = gamma * (x[c] * rate - delta * d[c] - mean[c] - ridge * x[c] + U[c])
         new = (y - min(max(y, -threshold), threshold)) * shrink
+        new = min(max(new, lower), upper)
         moved += (new - x[c]) ** 2
         way += (new - before[c]) ** 2
         mean[c] += part * delta * d[c]

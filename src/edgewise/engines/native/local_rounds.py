@@ -19,7 +19,7 @@ from edgewise.engines.native.lazy_coordinates import make_lazy
 from edgewise.engines.native.local_kernels import Local, Node
 from edgewise.engines.native.panels import Numbers, read_only
 from edgewise.engines.native.rounds import SPARE_CORES
-from edgewise.engines.native.soft_threshold import threshold_and_shrink
+from edgewise.engines.native.soft_threshold import bounds, threshold_and_shrink
 from edgewise.engines.simulator import Simulator
 from edgewise.methods.local_training import LOOKS
 
@@ -139,7 +139,8 @@ class LocalSimulator(Simulator):
         there = np.bincount(np.asarray(p.links.owner), stiff, len(total))[:, None]
         gamma, free = 1 / (1 / method.eta + total), 1 / (1 / method.eta + there)
         softly = threshold_and_shrink(p.penalty.members[0], gamma)
-        numbers = (gamma, 1 / method.eta, total, *softly, free)
+        box = bounds(p.penalty.members[0])
+        numbers = (gamma, 1 / method.eta, total, *softly, free, *box)
         each = [np.broadcast_to(np.asarray(a, np.float64), gamma.shape)[:, 0] for a in numbers]
         steps = np.asarray(method.steps).astype(np.int64)
         enough = np.asarray(method.enough, np.float64)

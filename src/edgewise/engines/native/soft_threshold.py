@@ -1,9 +1,10 @@
-"""Penalties whose prox is soft thresholding and shrinking, coordinate by coordinate."""
+"""Penalties whose prox softens and shrinks, or clips, each coordinate alone."""
 
 from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from edgewise.backend.declared import declared
@@ -17,15 +18,44 @@ WEIGHTS: dict[str | None, Callable[[Any], tuple[Any, Any]]] = {
 }
 
 
+# the least and the most that a coordinate may be
+BOUNDS: dict[str | None, Callable[[Any], tuple[Any, Any]]] = {
+    "box": lambda h: (h.lower, h.upper),
+    "non-negative": lambda h: (0.0, np.inf),
+}
+
+
 def thresholds_softly(problem: Any) -> bool:
-    """Whether all nodes have the same kind of penalty, and one of these."""
-    penalties = problem.penalty if isinstance(problem.penalty, list | tuple) else [problem.penalty]
-    kinds = {declared(h) for h in penalties}
+    """Whether all nodes have the same kind of penalty, and one of `WEIGHTS`."""
+    kinds = {declared(h) for h in penalties_of(problem)}
     return len(kinds) == 1 and kinds <= WEIGHTS.keys()
 
 
+def bounds_alike(problem: Any) -> bool:
+    """Whether all nodes have the same kind of `BOUNDS`, a number for all coordinates."""
+    each = penalties_of(problem)
+    kinds = {declared(h) for h in each}
+    return (
+        len(kinds) == 1
+        and kinds <= BOUNDS.keys()
+        and all(np.ndim(bound) == 0 for h in each for bound in BOUNDS[declared(h)](h))
+    )
+
+
+def penalties_of(problem: Any) -> Any:
+    return problem.penalty if isinstance(problem.penalty, list | tuple) else [problem.penalty]
+
+
+def bounds(h: Any) -> tuple[Any, Any]:
+    """() or (v, 1) each, infinite where there are none."""
+    found = BOUNDS[declared(h)](h) if declared(h) in BOUNDS else (-np.inf, np.inf)
+    lower, upper = (np.reshape(np.asarray(a, np.float64), (-1, 1)) for a in found)
+    return lower, upper
+
+
 def threshold_and_shrink(h: Any, gamma: Array) -> tuple[Array, Array]:
-    """(v, 1) each, of prox(y) = shrink (y - clip(y, -threshold, threshold))."""
-    weights = WEIGHTS[declared(h)](h)
+    """(v, 1) each, of prox(y) = shrink (y - clip(y, -threshold, threshold)), bounds apart."""
+    kind = declared(h)
+    weights = (0.0, 0.0) if kind in BOUNDS else WEIGHTS[kind](h)
     l1, l2 = (jnp.reshape(jnp.asarray(a, gamma.dtype), (-1, 1)) for a in weights)
     return gamma * l1, 1 / (1 + gamma * l2)
