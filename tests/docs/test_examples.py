@@ -78,6 +78,24 @@ def test_quickstart(drawn, tmp_path, capsys):
     assert_shows_a_run(drawn["a.png"], result.trace, result.graph.nodes, result.graph.edge_count)
 
 
+def test_hospital_study(drawn, tmp_path):
+    pytest.importorskip("formulaic", reason="formulas: pip install 'edgewise[formula]'")
+    study = example("hospital_study").main(["--plot", str(tmp_path / "study.png")])
+    assert_allclose(study.network, study.pooled, rtol=1e-6)
+    assert study.names[-1] == "C(health)[T.4 poor]"
+    assert study.hospitals[-1] == 5  # of twelve
+    off = np.abs(study.meta - study.pooled)[:, 0] / study.pooled[:, 1]
+    assert 0.7 < off.max() < 0.9
+    limited = study.names.index("limited")
+    for values, sure in ((study.pooled, False), (study.network, False), (study.meta, True)):
+        coef, error = values[limited]
+        assert (coef > 1.96 * error) == sure
+    ax = drawn["study.png"].axes[0]
+    heights = [np.array(bars[0].get_xdata()) for bars in ax.containers]
+    for shown, values in zip(heights, (study.pooled, study.network, study.meta), strict=True):
+        assert_allclose(shown, values[1:, 0])
+
+
 def test_unequal_hospitals(drawn, tmp_path):
     module = example("unequal_hospitals")
     sizes, alone, scores = module.main(["--plot", str(tmp_path / "a.png")])
