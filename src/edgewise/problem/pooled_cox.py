@@ -33,11 +33,14 @@ class RiskRows(NamedTuple):
     exposure: np.ndarray  # (R,)
 
 
-def risk_rows(X: Any, labels: Any, grid: Any, exposure: str = "time") -> RiskRows:
+def risk_rows(
+    X: Any, labels: Any, grid: Any, exposure: str = "time", weight: Any = None
+) -> RiskRows:
     """A node's samples as rows of Poisson's likelihood, with `rate` for labels and `exposure` for
     sample weights.
 
-    grid  ends of the intervals, which grow; with "time" what is beyond the last is one more
+    grid    ends of the intervals, which grow; with "time" what is beyond the last is one more
+    weight  of each sample, which its exposure is multiplied with
 
     >>> rows = risk_rows([[7.0], [8.0]], [3.0, -5.0], grid=[2, 4])
     >>> rows.X[:, -1], rows.exposure
@@ -67,7 +70,9 @@ def risk_rows(X: Any, labels: Any, grid: Any, exposure: str = "time") -> RiskRow
     indicators = np.zeros((len(who), spent.shape[1]))
     indicators[np.arange(len(who)), when] = 1
     held = spent[who, when]
-    return RiskRows(np.column_stack([indicators, X[who]]), died[who, when] / held, held)
+    rate = died[who, when] / held
+    held = held if weight is None else held * np.asarray(weight, np.float64)[who]
+    return RiskRows(np.column_stack([indicators, X[who]]), rate, held)
 
 
 def pooled_cox(shards: Any, grid: Any, exposure: str = "time", penalty: Any = None) -> Problem:
@@ -86,6 +91,12 @@ def pooled_cox(shards: Any, grid: Any, exposure: str = "time", penalty: Any = No
     >>> problem.columns
     ('(0, 2.5]', '(2.5, inf]', 'x0', 'x1')
     """
+    return Problem(pooled_rows(shards, grid, exposure), Poisson(), penalty, weights="sample")
+
+
+def pooled_rows(shards: Any, grid: Any, exposure: str, sample_weight: Any = None) -> Shards:
+    """The rows of all nodes, with their exposures for weights. sample_weight: of the samples, node
+    after node."""
     names = None
     if isinstance(shards, Shards):
         names, cuts = shards.columns, shards.first[1:]
@@ -95,13 +106,17 @@ def pooled_cox(shards: Any, grid: Any, exposure: str = "time", penalty: Any = No
         parts = list(shards)
     else:
         raise DataError("give Shards, or a list with one (X, labels) per node")
-    made = [risk_rows(X, y, grid, exposure) for X, y in parts]
+    weights: list[Any] = [None] * len(parts)
+    if sample_weight is not None:
+        weights = np.split(sample_weight, np.cumsum([len(y) for _, y in parts])[:-1])
+    each = zip(parts, weights, strict=True)
+    made = [risk_rows(X, y, grid, exposure, weight) for (X, y), weight in each]
     width = made[0].X.shape[1]
     if any(rows.X.shape[1] != width for rows in made):
         raise DataError("nodes have different numbers of columns: give all the same")
     ends = [*np.asarray(grid, np.float64), np.inf][: len(grid) + (exposure == "time")]
     spans = [f"({a:g}, {b:g}]" for a, b in zip([0.0, *ends], ends, strict=False)]
-    X, rate, held = (np.concatenate(each) for each in zip(*made, strict=True))
+    X, rate, held = (np.concatenate(part) for part in zip(*made, strict=True))
     events = (rate * held) @ X[:, : len(ends)]
     if (empty := np.flatnonzero(events == 0)).size:
         raise DataError(
@@ -110,5 +125,4 @@ def pooled_cox(shards: Any, grid: Any, exposure: str = "time", penalty: Any = No
         )
     columns = (*spans, *(names or (f"x{k}" for k in range(width - len(spans)))))
     counts = np.array([len(rows.rate) for rows in made])
-    rows = Shards(X, rate, counts, columns=columns, weight=held)
-    return Problem(rows, Poisson(), penalty, weights="sample")
+    return Shards(X, rate, counts, columns=columns, weight=held)

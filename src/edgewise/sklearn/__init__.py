@@ -10,8 +10,10 @@ from edgewise.sklearn.regressors import (
     DecentralizedLasso,
     DecentralizedRidge,
 )
+from edgewise.sklearn.survival import DecentralizedCoxPH
 
 __all__ = [
+    "DecentralizedCoxPH",
     "DecentralizedElasticNet",
     "DecentralizedLasso",
     "DecentralizedLogisticRegression",
