@@ -7,7 +7,7 @@ Strong: 20 nodes over all ranks. Weak: 10 nodes for each rank. Every rank has on
 round, as the slowest rank sees it; it says nothing where others use the cores. CPU: what the
 busiest rank computes in a round, its waiting not counted but for a first tenth of a millisecond;
 half of one rank's, at two ranks, is perfect strong scaling, as much is perfect weak scaling.
-Times are those of a run of 5 R rounds less those of one of R, so that nothing else is in them.
+Least of five stretches, after one that compiles.
 """
 
 import argparse
@@ -20,36 +20,42 @@ from pathlib import Path
 
 NODES, PER_RANK = 20, 10
 SAMPLES, FEATURES, DEGREE = 200, 500, 4
-METHODS = {"lt-saga-pd": 10, "saga-pd": 100}  # rounds of the shorter run
-REPEATS = 2
+METHODS = {"lt-saga-pd": 20, "saga-pd": 400}  # rounds of a stretch
+REPEATS = 5
 
 
 def job(nodes: int) -> None:
     rank = int(os.environ.get("OMPI_COMM_WORLD_RANK", "0"))
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[rank % len(cores)]})  # before JAX makes its threads
+    import jax
+    from mpi import Rounds
+
     import edgewise as ew
+    from edgewise.engines.rank_communicator import RankCommunicator
+    from edgewise.engines.rank_executor import RankExecutor
+    from edgewise.methods.catalogue import make
+    from edgewise.running.checks import precision
 
     engine = ew.MPI()
     X, y = ew.data.epsilon_like(rows=nodes * SAMPLES, features=FEATURES)
     problem = ew.Problem(ew.split(X, y, nodes=nodes), ew.Logistic(ridge=1e-3))
     graph = ew.Graph.random(nodes, nodes * DEGREE // 2, seed=1)
     said = {}
-    for method, few in METHODS.items():
-
-        def run(rounds: int, method: str = method) -> tuple[float, float]:
-            start = time.process_time()
-            same = {"engine": engine, "progress": False, "record_every": few}
-            result = ew.solve(problem, graph, method, rounds=rounds, **same)
-            spent = engine.largest(time.process_time() - start)
-            return float(result.trace["seconds"][-1]), spent
-
-        run(few)  # compiles
-        cells = []
-        for _ in range(REPEATS):
-            short, long = run(few), run(5 * few)
-            cells.append([(b - a) / (4 * few) for a, b in zip(short, long, strict=True)])
-        said[method] = [min(cell[k] for cell in cells) for k in (0, 1)]
+    with jax.enable_x64(True):
+        for method, rounds in METHODS.items():
+            rest = (problem, graph, make(method), 0, precision(None))
+            rank = RankExecutor(*rest, RankCommunicator(engine, problem, graph))
+            run, cells = Rounds(rank), []
+            run.lap(rounds)  # compiles
+            for _ in range(REPEATS):
+                engine.comm.Barrier()
+                start = time.process_time()
+                wall = engine.largest(run.lap(rounds))
+                cells.append((wall, engine.largest((time.process_time() - start) / rounds)))
+            said[method] = [min(cell[k] for cell in cells) for k in (0, 1)]
+            rank.close()
+            rank.communicator.close()
     if engine.rank == 0:
         print(json.dumps(said))
 
