@@ -15,7 +15,10 @@ from edgewise.cli.network_options import (
     LocalOptions,
     NodeOptions,
     RenewOptions,
+    RequestOptions,
+    RevokeOptions,
     SchemaOptions,
+    SignOptions,
     StatusOptions,
 )
 from edgewise.cli.options import (
@@ -263,7 +266,37 @@ def leave(o: LeaveOptions) -> None:
 @with_options(RenewOptions)
 def renew(o: RenewOptions) -> None:
     """Make new keys and certificates; running peers take them up when they are copied."""
-    from edgewise.cli.network import renew as run
+    from edgewise.cli.network_keys import renew as run
+
+    run(o)
+
+
+@of_network.command("request", epilog=examples("network request peer3.toml"))
+@with_options(RequestOptions)
+def request(o: RequestOptions) -> None:
+    """Make a peer's key on its own host, and a request for a certificate to send to the authority.
+
+    A key that is there is kept: ask again with it when its certificate is about to end.
+    """
+    from edgewise.cli.network_keys import request as run
+
+    run(o)
+
+
+@of_network.command("sign", epilog=examples("network sign mesh peer3.csr peer4.csr --days 365"))
+@with_options(SignOptions)
+def sign(o: SignOptions) -> None:
+    """Make the certificates that hosts have requested, where the authority's key is."""
+    from edgewise.cli.network_keys import sign as run
+
+    run(o)
+
+
+@of_network.command("revoke", epilog=examples("network revoke mesh 3"))
+@with_options(RevokeOptions)
+def revoke(o: RevokeOptions) -> None:
+    """Take back all certificates that a peer has had, as when its key may have been stolen."""
+    from edgewise.cli.network_keys import revoke as run
 
     run(o)
 

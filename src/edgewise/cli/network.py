@@ -1,4 +1,4 @@
-"""edgewise network init, add, leave and renew"""
+"""edgewise network init, add and leave"""
 
 import re
 from dataclasses import fields
@@ -12,7 +12,7 @@ from rich.table import Table
 import edgewise as ew
 from edgewise import spec
 from edgewise.cli.inputs import graph_size
-from edgewise.cli.network_options import AddOptions, InitOptions, LeaveOptions, RenewOptions
+from edgewise.cli.network_options import AddOptions, InitOptions, LeaveOptions
 from edgewise.cli.shell import output, print_json
 from edgewise.errors import GraphError, InputError
 
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from edgewise.peers.config.peer_config import Fit, PeerConfig
     from edgewise.peers.operations.mesh import Mesh
 
+ON_HOSTS = """\
+  edgewise network request peer0.toml      # and send peer0.csr, which is no secret, here
+here: edgewise network sign MESH peer0.csr     # and copy peer0.pem back, and there:
+"""
 FEW = 5  # peers: from so many on each gets four neighbours, as a ring takes ever more rounds
 
 # What needs the extra is imported where it is used: the other commands do without.
@@ -29,6 +33,7 @@ def init(o: InitOptions) -> None:
     from edgewise.peers.config.schema import read_schema
     from edgewise.peers.node.supported_methods import require_method
     from edgewise.peers.operations import mesh
+    from edgewise.peers.operations.authority import CERTIFICATE, KEY
 
     graph = graph_of(o)
     fit = fit_of(o)
@@ -50,26 +55,29 @@ def init(o: InitOptions) -> None:
     def own_of(id: int) -> dict[str, Any]:
         return own | metrics_of(o, id)
 
-    created = mesh.create(o.out, graph, fit, penalties, host, o.port, o.days, own_of)
+    created = mesh.create(
+        o.out, graph, fit, penalties, host, o.port, o.days, own_of, not o.keys_on_hosts
+    )
     peers = [describe(created, config) for config in created.peers.values()]
     name = created.peers[0].mesh
     console = output(o)
     console.print(
-        f"{name}: {graph.nodes} peers and {graph.edge_count} edges, in {created.folder}; "
-        f"certificates expire on {peers[0]['expires'][:10]}",
+        f"{name}: {graph.nodes} peers and {graph.edge_count} edges, in {created.folder}"
+        + (f"; certificates expire on {ends[:10]}" if (ends := peers[0]["expires"]) else ""),
         highlight=False,
         soft_wrap=True,
     )
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in ("peer", "at", "neighbours", f"copy to its host, with {mesh.CERTIFICATE}"):
+    for column in ("peer", "at", "neighbours", f"copy to its host, with {CERTIFICATE}"):
         table.add_column(column)
     for peer in peers:
         around = ", ".join(map(str, peer["neighbours"]))
         table.add_row(str(peer["id"]), peer["address"], around, " ".join(peer["files"][:-1]))
     console.print(table)
     console.print(
-        f"{mesh.KEY} stays here, best offline: whoever has it can make peers. On each host:\n"
-        "  edgewise node peer0.toml --shard FILE",
+        f"{KEY} stays here, best offline: whoever has it can make peers. On each host:\n"
+        + (ON_HOSTS if o.keys_on_hosts else "")
+        + "  edgewise node peer0.toml --shard FILE",
         highlight=False,
         soft_wrap=True,
     )
@@ -81,7 +89,7 @@ def init(o: InitOptions) -> None:
                 "mesh": name,
                 "nodes": graph.nodes,
                 "edges": graph.edges,
-                "stays": mesh.KEY,
+                "stays": KEY,
                 "peers": peers,
             }
         )
@@ -142,23 +150,6 @@ def leave(o: LeaveOptions) -> None:
     if o.json:
         summary = {"peer": o.peer, "changed": changed, "connected": smaller.complete or None}
         print_json({"command": "network leave", **summary})
-
-
-def renew(o: RenewOptions) -> None:
-    from edgewise.peers.operations import mesh
-
-    renewed = mesh.renew(o.folder, o.peer, o.days)
-    files = {c.id: [c.certificate.name, c.key.name] for c in renewed}
-    console = output(o)
-    for id, names in files.items():
-        console.print(
-            f"peer {id}: copy {' '.join(names)} to its host", highlight=False, soft_wrap=True
-        )
-    if o.json:
-        peers = [{"id": id, "files": names} for id, names in files.items()]
-        for peer, config in zip(peers, renewed, strict=True):
-            peer["expires"] = expires(config)
-        print_json({"command": "network renew", "peers": peers})
 
 
 # --- what is typed --------------------------------------------------------------------------------
@@ -244,9 +235,10 @@ def between_of(texts: list[str] | None) -> dict[str, Any]:
 
 
 def describe(network: "Mesh", config: "PeerConfig") -> dict[str, Any]:
-    from edgewise.peers.operations.mesh import CERTIFICATE, found_at
+    from edgewise.peers.operations.authority import CERTIFICATE
+    from edgewise.peers.operations.mesh import found_at
 
-    own = (config.path, config.certificate, config.key)
+    own = [p for p in (config.path, config.certificate, config.key) if p.exists()]
     return {
         "id": config.id,
         "address": found_at(network, config.id),
@@ -256,10 +248,11 @@ def describe(network: "Mesh", config: "PeerConfig") -> dict[str, Any]:
     }
 
 
-def expires(config: "PeerConfig") -> str:
-    from edgewise.peers.config import certificates
+def expires(config: "PeerConfig") -> str | None:
+    from edgewise.peers.operations.expiry import expires as known
 
-    return certificates.expiry(config.certificate.read_bytes()).isoformat()
+    ends = known(config)
+    return None if ends is None else ends.isoformat()
 
 
 def changed_files(peers: dict[int, "PeerConfig"], but: int | None = None) -> list[str]:

@@ -109,6 +109,15 @@ class InitOptions(CommonOptions, KeyOptions, MethodOptions):
             show_default="any that is free; the log names it",
         ),
     ] = None
+    keys_on_hosts: Annotated[
+        bool,
+        option(
+            PEERS,
+            "Make no keys here: every host makes its own (`network request`), and only the "
+            "request comes back, to be signed (`network sign`).",
+            "--keys-on-hosts",
+        ),
+    ] = False
     loss: Annotated[str, same(ProblemOptions, "loss")] = "logistic"
     ridge: Annotated[float, same(ProblemOptions, "ridge")] = 0.0
     weights: Annotated[
@@ -218,6 +227,29 @@ class LeaveOptions(CommonOptions, MeshOptions):
 class RenewOptions(CommonOptions, KeyOptions, MeshOptions):
     peer: Annotated[
         Whole, typer.Argument(help="Its number; without one, all.", show_default=False)
+    ] = None
+
+
+@dataclass(frozen=True)
+class RequestOptions(CommonOptions):
+    peer: Annotated[
+        str,
+        typer.Argument(help="The peer's TOML file.", show_default=False, metavar="PEER.TOML"),
+    ] = ""
+
+
+@dataclass(frozen=True)
+class SignOptions(CommonOptions, KeyOptions, MeshOptions):
+    requests: Annotated[
+        list[str] | None,
+        typer.Argument(help="What hosts sent.", show_default=False, metavar="REQUEST.CSR..."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class RevokeOptions(CommonOptions, MeshOptions):
+    peer: Annotated[
+        Whole, typer.Argument(help="Its number.", show_default=False, metavar="PEER")
     ] = None
 
 

@@ -167,7 +167,7 @@ def test_a_mesh_of_a_problem_says_what_the_problem_does(tmp_path):
         (1, 2): ew.NetworkRidge(0.3, on=[0]),
     }
     made = create_coupled(tmp_path / "m", problem, ew.Graph.ring(3), between, Fit())
-    assert not contents_of(made.folder) ^ {"data", "peer0-2-0.npz", "peer2-0-0.npz"}
+    assert not contents_of(made.folder) ^ {"data", "issued.jsonl", "peer0-2-0.npz", "peer2-0-0.npz"}
     for i, config in made.peers.items():
         config = read(config.path)
         data = made.folder / "data" / f"peer{i}.npz"

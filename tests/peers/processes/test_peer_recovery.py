@@ -20,7 +20,7 @@ from edgewise.methods.catalogue import make
 from edgewise.methods.curvature import HEAD, body_size
 from edgewise.peers.config.certificates import name_of
 from edgewise.peers.config.peer_config import Fit
-from edgewise.peers.operations import mesh
+from edgewise.peers.operations import keys
 from edgewise.peers.transport.frames import HEADER
 from edgewise.running.trace import COLUMNS
 
@@ -85,10 +85,10 @@ def test_keys_are_renewed_while_peers_run(tmp_path):
         peers.start(0, 1, 2)
         peers.until_round(1, 20)
         old = peers.configs[1].certificate.read_text()
-        mesh.renew(peers.folder, 1, 2)
+        keys.renew(peers.folder, 1, 2)
         assert served(peers, 1, by=0) == peers.configs[1].certificate.read_text() != old
         peers.kill(0)  # it dials 1 anew, which has its new key
-        mesh.renew(peers.folder, 0, 2)
+        keys.renew(peers.folder, 0, 2)
         peers.start(0)
         assert peers.ended() == [0, 0, 0]
         assert not any("handshake" in peers.said(i) for i in range(3))

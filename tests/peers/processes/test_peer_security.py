@@ -26,7 +26,7 @@ from edgewise.peers.config.peer_config import Fit
 from edgewise.peers.node.own_problem import one_node
 from edgewise.peers.node.stepper import facts_of
 from edgewise.peers.node.table_form import told
-from edgewise.peers.operations.mesh import CERTIFICATE, KEY
+from edgewise.peers.operations.authority import CERTIFICATE, KEY
 from edgewise.peers.transport.frames import (
     GREETING,
     HEADER,

@@ -17,8 +17,8 @@ pytest.importorskip("cryptography", reason="peers need cryptography: pip install
 from peer_ends import configs_of, elsewhere, opened, until
 
 from edgewise.errors import InputError
-from edgewise.peers.config import certificates
-from edgewise.peers.operations import mesh
+from edgewise.peers.config import certificates, revocation
+from edgewise.peers.operations import authority, keys
 from edgewise.peers.transport import connections
 from edgewise.peers.transport.failure_reasons import reason_of, text_of
 
@@ -215,13 +215,57 @@ def test_renewed_certificates_are_shown_to_all_who_connect_at_once(tmp_path):
             made = end.connections.contexts.made
             assert old == await shown(configs[2], configs[1])
             assert end.connections.contexts.made is made  # files that are as they were are not read
-            mesh.renew(tmp_path, 2, 2)
+            keys.renew(tmp_path, 2, 2)
             both = [shown(configs[2], configs[k % 2]) for k in range(8)]
             new = set(await asyncio.gather(*both))
             assert len(new) == 1
             assert old not in new
 
     asyncio.run(talk())
+
+
+@pytest.mark.parametrize("which", [0, 1])  # that dials, and that is dialled
+def test_a_revoked_neighbour_is_hung_up_on_and_comes_back_with_a_new_certificate(
+    tmp_path, said, which
+):
+    configs = configs_of(tmp_path)
+
+    async def talk():
+        async with opened(*configs.values()) as ends:
+            other = ends[1 - which]
+            await until(lambda: connected(*ends))
+            await other.connections.look_for_revoked()
+            assert connected(*ends), "nobody is revoked"
+            assert keys.revoke(tmp_path, which) == 1
+            assert keys.revoke(tmp_path, which) == 0, "it is on the list already"
+            await other.connections.look_for_revoked()
+            await said(f"the certificate of peer {which} is revoked: it is hung up on")
+            await said(f"the certificate of peer-{which}.{configs[0].mesh}.edgewise is revoked")
+            assert not other.links[which].connected
+            streams = other.links[which].streams
+            keys.renew(tmp_path, which, 2)
+            await until(lambda: other.links[which].streams > streams and connected(*ends))
+
+    asyncio.run(talk())
+
+
+def test_a_list_that_the_authority_has_not_signed_says_nothing(tmp_path, said):
+    configs = configs_of(tmp_path)
+    strangers = tmp_path / "strangers"
+    strangers.mkdir()
+    serial = certificates.certificate_in(configs[0].certificate.read_bytes()).serial_number
+    revocation.write_list(strangers, certificates.make_authority(), {serial})
+
+    async def talk():
+        async with opened(configs[1]) as (b,):
+            (strangers / revocation.LIST).rename(tmp_path / revocation.LIST)
+            async with opened(configs[0]) as (a,):
+                await until(lambda: connected(a, b))
+                await said("is not signed by this network's authority", "goes on with")
+
+    with pytest.raises(InputError, match="not signed by this network's authority"):
+        asyncio.run(talk())
+    (tmp_path / revocation.LIST).unlink()
 
 
 def test_files_that_do_not_fit_leave_what_was_there(tmp_path, said, monkeypatch):
@@ -334,7 +378,7 @@ def in_the_past(days):
 
 
 def expire(folder, config):
-    signer = [(folder / name).read_bytes() for name in (mesh.KEY, mesh.CERTIFICATE)]
+    signer = [(folder / name).read_bytes() for name in (authority.KEY, authority.CERTIFICATE)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(certificates, "datetime", in_the_past(3))
         pair = certificates.issue(*signer, config.mesh, config.id, 1)

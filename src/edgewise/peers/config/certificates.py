@@ -63,27 +63,39 @@ def make_authority() -> KeyPair:
 
 def issue(authority_key: bytes, authority_cert: bytes, mesh: str, id: int, days: int) -> KeyPair:
     """A new key for a peer, and its certificate, which never outlives the authority's."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    certificate = certify(authority_key, authority_cert, key.public_key(), name_of(mesh, id), days)
+    return key_bytes(key), certificate
+
+
+def certify(
+    authority_key: bytes,
+    authority_cert: bytes,
+    key: ec.EllipticCurvePublicKey,
+    name: str,
+    days: int,
+) -> bytes:
+    """The certificate of a public key and a name."""
     signer = private_key(authority_key)
     authority = certificate_in(authority_cert)
     if signer.public_key() != authority.public_key():
         raise InputError("the authority's key and certificate are not of one pair")
-    key, name = ec.generate_private_key(ec.SECP256R1()), name_of(mesh, id)
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     both_ways = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
     days = min(days, (authority.not_valid_after_utc - datetime.now(UTC)).days)
     if days < 1:
         raise InputError("the authority's certificate ends within a day: make a new network")
     certificate = (
-        started(subject, authority.subject, key.public_key(), days)
+        started(subject, authority.subject, key, days)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(usage(signs_certificates=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage(both_ways), critical=False)
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
-        .add_extension(identifier(key.public_key()), critical=False)
+        .add_extension(identifier(key), critical=False)
         .add_extension(authority_identifier(signer.public_key()), critical=False)
         .sign(signer, hashes.SHA256())
     )
-    return key_bytes(key), certificate.public_bytes(serialization.Encoding.PEM)
+    return certificate.public_bytes(serialization.Encoding.PEM)
 
 
 def started(

@@ -30,6 +30,7 @@ async def maintain(peer: PeerState) -> None:
         reminder.look(peer.config)
         drop_silent_neighbours(peer)
         try:
+            await peer.connections.look_for_revoked()
             write_status(peer)
             peer.trace.flush()
             now = stamp_of(peer)

@@ -26,9 +26,21 @@ from edgewise.peers.config.peer_config import (
     save,
 )
 from edgewise.peers.config.tables import ALL
-from edgewise.peers.operations.newcomer import carried_by_all, host_for, metrics_for, only_penalty
+from edgewise.peers.operations.authority import (
+    CERTIFICATE,
+    KEY,
+    authority_in,
+    certify,
+    require_days,
+)
+from edgewise.peers.operations.newcomer import (
+    carried_by_all,
+    host_for,
+    keys_are_here,
+    metrics_for,
+    only_penalty,
+)
 
-KEY, CERTIFICATE = "authority.key", "authority.pem"
 PEER_FILE = re.compile(r"peer(\d+)\.(toml|key|pem)", re.ASCII)
 
 
@@ -61,9 +73,11 @@ def create(
     port: int,
     days: int,
     own: Callable[[int], Mapping[str, Any]] = lambda id: {},
+    keys: bool = True,
 ) -> Mesh:
     """A folder with an authority, and a key, a certificate and a configuration per peer. own: what
-    else is in a peer's configuration, where edges carry couplings (`coupled_mesh`)."""
+    else is in a peer's configuration, where edges carry couplings (`coupled_mesh`). keys: False
+    where each host makes its own (`keys.request`)."""
     graph.require_connected()
     require_days(days)
     folder = Path(folder)
@@ -85,7 +99,8 @@ def create(
             config, neighbours=tuple(around), fit=fit, penalty=penalties[i], **own(i)
         )
         require_sound(peers[i])
-        certify(peers[i], signer, days)
+        if keys:
+            certify(peers[i], signer, days)
         save(peers[i])
     made = Mesh(folder, peers, {})
     warn_of_leaves(made)
@@ -125,7 +140,8 @@ def add(
     config = replace(config, neighbours=tuple(around), **given)
     given = {"metrics": metrics_for(id, mesh.peers)}
     config = replace(config, between={ALL: carried} if carried else {}, **given)
-    certify(config, signer, days)
+    if keys_are_here(mesh.peers):
+        certify(config, signer, days)
     save(config)
     joined = {id: config}
     for other in mesh.peers.values():
@@ -166,19 +182,6 @@ def leave(folder: str | Path, id: int) -> Mesh:
         save(config)
     warn_of_leaves(smaller, listing)
     return smaller
-
-
-def renew(folder: str | Path, id: int | None, days: int) -> list[PeerConfig]:
-    """A new key and certificate for this peer, or for all."""
-    require_days(days)
-    mesh = read_mesh(folder)
-    signer = authority_in(mesh.folder)
-    if id is not None:
-        require_member(mesh, id)
-    renewed = [config for config in mesh.peers.values() if id in (None, config.id)]
-    for config in renewed:
-        certify(config, signer, days)
-    return renewed
 
 
 # --- reading a folder -----------------------------------------------------------------------------
@@ -265,27 +268,6 @@ def outlined(folder: Path, mesh: str, id: int, nodes: int, listen: str) -> PeerC
     return PeerConfig(
         toml, mesh, id, nodes, listen, (), folder / CERTIFICATE, certificate, key, out=at
     )
-
-
-def require_days(days: int) -> None:
-    if days < 1:
-        raise InputError(f"days is {days}: give 1 or more")
-
-
-def certify(config: PeerConfig, signer: certificates.KeyPair, days: int) -> None:
-    key, certificate = certificates.issue(*signer, config.mesh, config.id, days)
-    certificates.replace_secret(config.key, key)
-    certificates.replace_public(config.certificate, certificate)
-
-
-def authority_in(folder: Path) -> certificates.KeyPair:
-    try:
-        return (folder / KEY).read_bytes(), (folder / CERTIFICATE).read_bytes()
-    except OSError as problem:
-        raise InputError(
-            f"{problem.filename} cannot be read ({problem.strerror}): certificates are made where "
-            "the authority's key is kept"
-        ) from None
 
 
 def warn_of_leaves(mesh: Mesh, among: Sequence[int] | None = None) -> None:

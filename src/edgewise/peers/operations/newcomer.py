@@ -50,3 +50,8 @@ def metrics_for(id: int, peers: Peers) -> str | None:
     alike = len(peers) > 1 and len({config.metrics for config in peers.values()}) == 1
     port = port_of(some.metrics) + (0 if alike else id - some.id)
     return address_of(host_of(some.metrics), port)
+
+
+def keys_are_here(peers: Peers) -> bool:
+    """Else each host makes its own, and so does a new one's."""
+    return any(config.key.exists() for config in peers.values())

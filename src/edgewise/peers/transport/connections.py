@@ -108,6 +108,11 @@ class Connections:
                 f"{' '.join(names) or 'somebody without a name'} is there: give the address of "
                 f"{name}"
             )
+        try:
+            contexts.require_good(stream)
+        except ConnectionFailure:
+            await stream.close()
+            raise
         return stream
 
     async def connected(self, address: str) -> TlsStream:
@@ -170,6 +175,7 @@ class Connections:
         try:
             contexts = await self.contexts.now()
             await shake_hands(stream.handshake(contexts.called))
+            contexts.require_good(stream)
             names = stream.names()
         except Exception as failed:
             self.failed_handshakes += 1
@@ -183,6 +189,18 @@ class Connections:
             log.warning("refused: %s at %s", names, stream.address, extra={"neighbour": caller})
             return None
         return link
+
+    async def look_for_revoked(self) -> None:
+        """Hang up on those whose certificate was taken back since they were let in."""
+        contexts = await self.contexts.now()
+        for link in self.links.values():
+            if link.stream is not None and link.stream.serial() in contexts.revoked:
+                log.warning(
+                    "the certificate of peer %d is revoked: it is hung up on",
+                    link.other,
+                    extra={"neighbour": link.other},
+                )
+                link.close()
 
     async def run_stream(self, link: Link, stream: TlsStream) -> bool:
         """Until it ends; whether the neighbour refuses this peer."""

@@ -24,6 +24,8 @@ class Stream(Protocol):
 
     async def write(self, frame: bytes) -> None: ...
 
+    def serial(self) -> int | None: ...  # of the other side's certificate
+
 
 async def keep_alive(stream: Stream, me: int, other: int) -> None:
     """Raises when the other end is silent. A frame that comes slowly is no silence; nor does it

@@ -5,11 +5,14 @@ import logging
 import ssl
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import NamedTuple
 
 from edgewise.errors import InputError
-from edgewise.peers.config import certificates
+from edgewise.peers.config import certificates, revocation
 from edgewise.peers.config.peer_config import PeerConfig
+from edgewise.peers.transport.failure_reasons import ConnectionFailure
+from edgewise.peers.transport.tls_stream import TlsStream
 
 log = logging.getLogger("edgewise.peers")
 
@@ -21,6 +24,14 @@ class Contexts(NamedTuple):
     caller: ssl.SSLContext
     called: ssl.SSLContext
     expiry: datetime
+    revoked: frozenset[int] = frozenset()  # serial numbers
+
+    def require_good(self, stream: TlsStream) -> None:
+        """Raises where the certificate of the other side was taken back."""
+        if stream.serial() in self.revoked:
+            raise ConnectionFailure(
+                f"the certificate of {' '.join(stream.names())} is revoked: it needs a new one"
+            )
 
     def require_unexpired(self) -> None:
         if self.expiry <= datetime.now(UTC):
@@ -55,7 +66,7 @@ class TlsContexts:
 
 def stamps_of(config: PeerConfig) -> Stamps:
     found: list[tuple[int, int, int] | None] = []
-    for path in (config.authority, config.key, config.certificate):
+    for path in (config.authority, config.key, config.certificate, list_of(config)):
         try:
             seen = path.stat()
         except OSError:
@@ -81,7 +92,20 @@ def contexts_of(config: PeerConfig) -> Contexts:
                     f"{config.certificate}, cannot be used ({wrong}): copy both again from where "
                     "`edgewise network` wrote them"
                 ) from None
-    return Contexts(made[0], made[1], certificates.expiry(certificate))
+    revoked = frozenset(revocation.revoked_in(list_of(config)))
+    if revoked:
+        revocation.require_signed(list_of(config), authority)
+    if certificates.certificate_in(certificate).serial_number in revoked:
+        log.warning(
+            "this peer's own certificate is revoked: neighbours that know will not talk to it; "
+            "`edgewise network renew` or `sign` makes a new one"
+        )
+    return Contexts(made[0], made[1], certificates.expiry(certificate), revoked)
+
+
+def list_of(config: PeerConfig) -> Path:
+    """Of revoked certificates, if there is one: beside the authority's."""
+    return config.authority.with_name(revocation.LIST)
 
 
 def context_of(config: PeerConfig, protocol: ssl._SSLMethod, authority: bytes) -> ssl.SSLContext:

@@ -97,6 +97,12 @@ class TlsStream(asyncio.BufferedProtocol):
         certificate: Any = self.tls.getpeercert() or {}
         return [name for kind, name in certificate.get("subjectAltName", ()) if kind == "DNS"]
 
+    def serial(self) -> int | None:
+        """Of the verified certificate of the other side; None where there is none."""
+        certificate: Any = self.tls.getpeercert() or {}
+        told = certificate.get("serialNumber")
+        return None if told is None else int(told, 16)
+
     def flush(self) -> None:
         if self.outgoing.pending and not self.transport.is_closing():
             self.transport.write(self.outgoing.read())
