@@ -183,6 +183,20 @@ def test_one_table_is_no_list_of_neighbours(peer):
         load(peer.path)
 
 
+@pytest.mark.skipif(
+    os.name != "posix" or os.getuid() != 0, reason="only root can make a file that is root's"
+)
+@pytest.mark.parametrize(("mode", "taken"), [(0o440, True), (0o640, True), (0o660, False)])
+def test_the_group_may_read_a_key_that_is_roots_if_the_peer_is_not(peer, monkeypatch, mode, taken):
+    monkeypatch.setattr(os, "geteuid", lambda: 10001)
+    peer.key.chmod(mode)
+    if taken:
+        assert load(peer.path).key == peer.key
+        return
+    with pytest.raises(InputError, match="can be read by others"):
+        load(peer.path)
+
+
 @pytest.mark.skipif(os.name != "posix", reason="others are told by permission bits")
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660])
 def test_a_key_that_others_may_read_is_refused(peer, mode):

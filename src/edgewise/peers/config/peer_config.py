@@ -241,7 +241,7 @@ def require_no_sums_of_couplings(config: PeerConfig) -> None:
 
 def require_identity(config: PeerConfig) -> None:
     """Raises InputError unless the files say that this is this peer, and nobody else can."""
-    if os.name == "posix" and config.key.exists() and config.key.stat().st_mode & 0o077:
+    if os.name == "posix" and config.key.exists() and readable_by_others(config.key):
         raise InputError(
             f"{config.path}: peer.key, {config.key}, can be read by others: chmod 600 it, or renew "
             "it with `edgewise network renew` if somebody may have"
@@ -261,6 +261,13 @@ def require_identity(config: PeerConfig) -> None:
         raise InputError(
             f"{at} expired at {ends:%Y-%m-%d %H:%M} UTC: `edgewise network renew` makes a new one"
         )
+
+
+def readable_by_others(key: Path) -> bool:
+    """A group may read a key that is root's, where the peer is not: so secrets are mounted."""
+    found = key.stat()
+    mounted = found.st_uid == 0 and os.geteuid() != 0
+    return bool(found.st_mode & (0o037 if mounted else 0o077))
 
 
 def own_name(config: PeerConfig) -> str:

@@ -1,0 +1,57 @@
+"""deploy/: as far as it can be tried without a service manager, a container engine or a cluster."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from edgewise.cli.app import app
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+UNIT = DEPLOY / "edgewise-peer@.service"
+
+
+def test_systemd_takes_the_unit():
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("there is no systemd-analyze here")
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", str(UNIT)], capture_output=True, text=True
+    )
+    assert UNIT.name not in done.stderr, done.stderr
+
+
+def documents():
+    yaml = pytest.importorskip("yaml", reason="PyYAML comes with the extra docs")
+    return {
+        each["kind"]: each for each in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())
+    }
+
+
+def test_what_the_cluster_is_told_hangs_together():
+    found = documents()
+    pod = found["Job"]["spec"]["template"]
+    (container,) = pod["spec"]["containers"]
+    volumes = {volume["name"]: volume for volume in pod["spec"]["volumes"]}
+    assert {mount["name"] for mount in container["volumeMounts"]} == set(volumes)
+    assert volumes["identity"]["secret"]["defaultMode"] == 0o440, "YAML 1.1 reads 0440 as octal"
+    assert found["Service"]["spec"]["selector"] == pod["metadata"]["labels"]
+    claim = volumes["state"]["persistentVolumeClaim"]["claimName"]
+    assert claim == found["PersistentVolumeClaim"]["metadata"]["name"]
+    ports = {port["name"] for port in container["ports"]}
+    probes = [container[f"{kind}Probe"]["httpGet"] for kind in ("startup", "liveness", "readiness")]
+    assert [probe["path"] for probe in probes] == ["/healthz", "/healthz", "/readyz"]
+    assert {probe["port"] for probe in probes} <= ports
+    assert found["Service"]["spec"]["ports"][0]["targetPort"] in ports
+
+
+def test_commands_are_those_that_there_are():
+    (words,) = re.findall(r"^ExecStart=/usr/bin/env edgewise (.*)$", UNIT.read_text(), re.M)
+    container = documents()["Job"]["spec"]["template"]["spec"]["containers"][0]
+    for command in (words.split(), container["args"]):
+        told = CliRunner().invoke(app, [command[0], "--help"]).output
+        assert all(word in told for word in command if word.startswith("--"))
+    copied = re.findall(r"^COPY (?:--from=\S+ )?(\S+)", (DEPLOY / "Dockerfile").read_text(), re.M)
+    assert copied == [".", "/opt/edgewise"]
