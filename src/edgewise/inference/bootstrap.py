@@ -11,7 +11,6 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from edgewise.errors import MethodError, ProblemError, UnknownName, whole_number
 from edgewise.inference.covariance import scaled_inverse
@@ -48,6 +47,8 @@ class Bootstrap:
     def interval(self, level: float = 0.95, kind: str = "t") -> np.ndarray:
         """(d, 2). kind: "t", coef and its standard error with Student's t of V - 1 degrees of
         freedom; "percentile", quantiles of the estimates; "basic", these mirrored about coef."""
+        from scipy import stats  # half a second that peers without a summary do without
+
         if not 0 < level < 1:
             raise ProblemError(f"an interval of level {level!r}: give a number between 0 and 1")
         if kind == "t":

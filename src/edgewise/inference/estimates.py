@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
 
 from edgewise.errors import ProblemError, UnknownName
 from edgewise.fileio import write_text, written
@@ -89,6 +88,8 @@ class Inference:
 
     @property
     def _spread(self) -> Any:
+        from scipy import stats  # half a second that peers without a summary do without
+
         return stats.norm if np.isinf(self.df) else stats.t(self.df)
 
     def interval(self, level: float = 0.95) -> np.ndarray:

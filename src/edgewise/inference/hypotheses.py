@@ -3,7 +3,6 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
 
 from edgewise.errors import ProblemError, UnknownName
 
@@ -25,6 +24,8 @@ class HypothesisTest(NamedTuple):
 
 def made(statistic: float, df: int, df_residual: float = np.inf) -> HypothesisTest:
     """statistic: chi-squared; it is divided by df where it becomes an F."""
+    from scipy import stats  # half a second that peers without a summary do without
+
     if np.isinf(df_residual):
         return HypothesisTest(statistic, float(stats.chi2.sf(statistic, df)), df)
     F = statistic / df

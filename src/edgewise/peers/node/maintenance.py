@@ -27,9 +27,9 @@ async def maintain(peer: PeerState) -> None:
     while True:
         await asyncio.sleep(EVERY)
         peer.beat = time.monotonic()
-        reminder.look(peer.config)
-        drop_silent_neighbours(peer)
         try:
+            reminder.look(peer.config)
+            drop_silent_neighbours(peer)
             await peer.connections.look_for_revoked()
             write_status(peer)
             peer.trace.flush()
@@ -37,8 +37,9 @@ async def maintain(peer: PeerState) -> None:
             if now not in (stamp, None):
                 stamp = now
                 reload_config(peer)
-        except (OSError, EdgewiseError) as problem:
-            log.warning("%s; the run goes on as before", problem)
+        except Exception as problem:  # whatever it is: nobody would know that this has ended
+            known = isinstance(problem, OSError | EdgewiseError)
+            log.warning("%s; the run goes on as before", problem if known else repr(problem))
 
 
 def stamp_of(peer: PeerState) -> tuple[int, int, int] | None:
