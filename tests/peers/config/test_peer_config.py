@@ -70,6 +70,7 @@ def test_what_is_saved_is_loaded(peer, tmp_path):
         weights="node",
         standardize=True,
         holdout=0.2,
+        summary="HC1",
         ridge=0.1,
         intercept=True,
         classes=("sick", "well"),
