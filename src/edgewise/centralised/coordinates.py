@@ -21,7 +21,9 @@ class ScaledSmooth:
     gradients are measured.
     """
 
-    def __init__(self, smooth: Smooth, each: bool) -> None:
+    def __init__(self, smooth: Smooth, each: bool, near: np.ndarray | None = None) -> None:
+        """near: where curvature is taken of a loss that has no bound on it; by itself at zero, or
+        where labels are their means."""
         self.smooth = smooth
         problem, loss = smooth.problem, smooth.problem.loss
         self.outputs, self.free, self.size = loss.outputs, problem.free, problem.size
@@ -37,7 +39,8 @@ class ScaledSmooth:
             return
         most, self.weight = loss.curvature(), smooth.weight  # of each sample's curvature
         if not np.isfinite(most):
-            most, self.weight = 1.0, smooth.weight * bends_at_start(smooth)
+            bends = bends_at_start(smooth) if near is None else smooth.bends(near)
+            most, self.weight = 1.0, smooth.weight * bends
         total, mean, square = column_moments(smooth, self.weight)
         spread = square
         if problem.intercept:
@@ -57,6 +60,14 @@ class ScaledSmooth:
     def plain(self, u: np.ndarray) -> np.ndarray:
         """The x of u."""
         return self.uncentred(u / self.scale)
+
+    def units_of(self, x: np.ndarray) -> np.ndarray:
+        """The u of x."""
+        x = x.copy()
+        if self.free:
+            W = x[: self.weights].reshape(self.outputs, -1)
+            x[self.weights :] += W @ self.center
+        return x * self.scale
 
     def uncentred(self, x: np.ndarray) -> np.ndarray:
         """x (..., n), its intercepts for centred columns as those for columns as they are."""

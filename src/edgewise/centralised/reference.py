@@ -14,6 +14,7 @@ from edgewise.backend.threads import on_host
 from edgewise.centralised.coordinates import ScaledSmooth
 from edgewise.centralised.coupled_reference import CoupledReference, is_coupled, kept_reference
 from edgewise.centralised.fixed_point import Anderson, NesterovMomentum, fixed_point
+from edgewise.centralised.newton_start import newton_start
 from edgewise.centralised.smooth_part import MOST_UNKNOWNS, Smooth
 from edgewise.errors import ProblemError, ReferenceWarning
 from edgewise.graph.graph import Graph
@@ -125,7 +126,9 @@ def _solve(problem: Problem, tol: float, iterations: int) -> Reference:
     block = stack(members, len(members), problem.size, free=problem.free)
     separable = all(getattr(h, "separable", False) for h in block.members)
     diagonal = all(takes_steps(h) for h in block.members)
-    smooth = ScaledSmooth(plain, each=diagonal)
+    unbounded = not problem.smooth and not problem.penalised
+    near = newton_start(plain) if unbounded else None
+    smooth = ScaledSmooth(plain, each=diagonal, near=near)
     step, scale = 1 / smooth.steepest, smooth.scale
     own_steps = step / scale[: smooth.weights] ** 2
     steps = np.tile(own_steps if diagonal else own_steps[:1], (len(members), 1))
@@ -174,6 +177,7 @@ def _solve(problem: Problem, tol: float, iterations: int) -> Reference:
 
     zero = np.zeros((len(members), problem.size))
     start = np.asarray(prox_of(block, zero, steps)) * scale
+    start = start if near is None else smooth.units_of(near)
     units = np.tile(smooth.units, len(members))
 
     def size(move: np.ndarray) -> float:

@@ -55,10 +55,15 @@ class Exponential(PowerVariance, Linear):
     def value(self, z: Array, y: Array) -> Array:
         p = self.power
         growing = z if p == 2 else jnp.exp((2 - p) * z) / (2 - p)
-        return growing + (-y * z if p == 1 else y * jnp.exp((1 - p) * z) / (p - 1))
+        return growing + (-y * z if p == 1 else y * self.falling(z, y) / (p - 1))
 
     def slope(self, z: Array, y: Array) -> Array:
-        return jnp.exp((2 - self.power) * z) - y * jnp.exp((1 - self.power) * z)
+        return jnp.exp((2 - self.power) * z) - y * self.falling(z, y)
+
+    def falling(self, z: Array, y: Array) -> Array:
+        """exp((1 - power) z), but for labels of zero, which ask for no more than zero times it:
+        their margins may go so far down that it is infinite."""
+        return jnp.exp((1 - self.power) * jnp.where(y > 0, z, 0))
 
     def divergence(self, z: Array, y: Array, at: Array) -> Array:
         p, d = self.power, z - at
@@ -66,7 +71,8 @@ class Exponential(PowerVariance, Linear):
         if p < 2:
             total += jnp.exp((2 - p) * at) * exponential_divergence((2 - p) * d) / (2 - p)
         if p > 1:
-            total += y * jnp.exp((1 - p) * at) * exponential_divergence((1 - p) * d) / (p - 1)
+            fall = exponential_divergence((1 - p) * jnp.where(y > 0, d, 0))
+            total += y * self.falling(at, y) * fall / (p - 1)
         return total
 
     def curvature(self) -> float:

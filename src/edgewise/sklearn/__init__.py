@@ -4,6 +4,12 @@ They take what scikit-learn's own take, and come to the same coefficients: see d
 """
 
 from edgewise.sklearn.classifiers import DecentralizedLogisticRegression, DecentralizedSVC
+from edgewise.sklearn.families import (
+    DecentralizedGammaRegressor,
+    DecentralizedPoissonRegressor,
+    DecentralizedQuantileRegressor,
+    DecentralizedTweedieRegressor,
+)
 from edgewise.sklearn.model import DecentralizedModel
 from edgewise.sklearn.regressors import (
     DecentralizedElasticNet,
@@ -15,9 +21,13 @@ from edgewise.sklearn.survival import DecentralizedCoxPH
 __all__ = [
     "DecentralizedCoxPH",
     "DecentralizedElasticNet",
+    "DecentralizedGammaRegressor",
     "DecentralizedLasso",
     "DecentralizedLogisticRegression",
     "DecentralizedModel",
+    "DecentralizedPoissonRegressor",
+    "DecentralizedQuantileRegressor",
     "DecentralizedRidge",
     "DecentralizedSVC",
+    "DecentralizedTweedieRegressor",
 ]

@@ -22,6 +22,7 @@ from edgewise.errors import (
 )
 from edgewise.graph.graph import Graph
 from edgewise.methods.contract import Method
+from edgewise.problem.families import Quantile
 from edgewise.problem.losses import Huber, Multinomial, Squared
 from edgewise.problem.penalties import L1
 from edgewise.running.result import Result
@@ -101,6 +102,15 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
         """Numbers for the loss, and weights by class."""
         return np.asarray(y, np.float64), weight
 
+    def _shift(self, loss: Any, labels: np.ndarray, weight: np.ndarray) -> float:
+        """What an intercept is at about, which the solver need not look for."""
+        known = isinstance(loss, Squared | Huber | Quantile)
+        return float(np.average(labels, weights=weight)) if known else 0.0
+
+    def _shifted(self, labels: np.ndarray, shift: float) -> np.ndarray:
+        """Labels whose intercept is that much less."""
+        return np.asarray(labels - shift)
+
     scales_features = True
     raised: tuple[str, ...] = ("max_iter", "tol")  # what helps where rounds run out
     besides = ""
@@ -152,10 +162,10 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
             scaling = FeatureScaling.of(
                 X, weight, self.fit_intercept and loss.linear, self.scales_features
             )
-            if self.fit_intercept and isinstance(loss, Squared | Huber):
-                scaling = replace(scaling, shift=float(np.average(labels, weights=weight)))
+            if self.fit_intercept and loss.linear:
+                scaling = replace(scaling, shift=self._shift(loss, labels, weight))
             self._scaling = scaling
-        labels = labels - self._scaling.shift
+        labels = self._shifted(labels, self._scaling.shift)
         X = self._scaling.apply(X, np.float64 if X.size <= SMALL else X.dtype)
 
         seed = self._seed()
