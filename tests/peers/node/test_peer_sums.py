@@ -2,6 +2,7 @@
 
 import asyncio
 from math import fsum
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ import edgewise as ew
 from edgewise.peers.config.peer_config import Fit, read, save
 from edgewise.peers.node.own_data import own_data
 from edgewise.peers.node.own_problem import problem_of
+from edgewise.peers.node.scores import own_sums
 from edgewise.peers.node.tree_sum import report_of, told_to
 from edgewise.peers.operations import mesh
 from edgewise.peers.transport.frames import MessageFormat, ProtocolError, decode, max_frame_bytes
@@ -255,6 +257,17 @@ def test_models_are_tried_on_what_all_peers_hold_out(tmp_path, monkeypatch, loss
         if loss == "logistic":
             expected = log_loss(labels, model.predict_proba(D))
             np.testing.assert_allclose(scores["log_loss"], expected, rtol=1e-6)
+
+
+def test_few_held_out_samples_are_in_no_scores(caplog):
+    """As the sums of few tell of each."""
+    held, problem = ew.split(X[:5], y[:5] * 1.0, 1), ew.Problem([(X[:9], y[:9])], ew.Squared())
+    config = SimpleNamespace(least_count=5, fit=Fit())
+    peer = SimpleNamespace(held=held, config=config, problem=problem)
+    assert rounded(own_sums(peer, np.zeros(30)))[[0, 5]].tolist() == [5, np.sum(y[:5] ** 2)]
+    config.least_count = 6
+    assert own_sums(peer, np.zeros(30)) == (0,) * 6
+    assert "5 held-out samples are in no scores: it tells no sums of fewer than 6" in caplog.text
 
 
 def test_peers_whose_columns_are_in_another_order_stop_and_say_so(tmp_path, monkeypatch):

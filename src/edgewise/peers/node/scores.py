@@ -32,6 +32,15 @@ def wanted(peer: PeerState) -> bool:
 def own_sums(peer: PeerState, x: np.ndarray) -> tuple[int, ...]:
     """Rows, labels that are right, the sum of log losses, of y, of y^2, and of squared errors."""
     held, form = peer.held, ModelForm.of(peer.problem)
+    least = peer.config.least_count
+    if held is not None and 0 < len(held.y) < least:
+        log.warning(
+            "this peer's %d held-out samples are in no scores: it tells no sums of fewer than %d "
+            "(least_count)",
+            len(held.y),
+            least,
+        )
+        held = None
     if held is None:
         return exact(np.zeros(6))
     standardized = peer.config.fit.standardize and peer.problem.scaling is not None
