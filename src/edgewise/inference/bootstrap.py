@@ -19,7 +19,8 @@ from edgewise.inference.estimation import (
     Ask,
     require_inference,
 )
-from edgewise.inference.node_sums import NUMBERS, node_sums, stacked_slopes, whole
+from edgewise.inference.node_sums import node_sums, stacked_slopes
+from edgewise.inference.sums import NUMBERS, whole
 from edgewise.inference.text_table import table_lines
 from edgewise.inference.units import Units
 from edgewise.problem.problem import Problem

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edgewise.errors import ProblemError, UnknownName
-from edgewise.inference.node_sums import Sums
+from edgewise.inference.sums import Sums
 
 AUTO = "auto"
 MODEL, ROBUST, ROBUST_FEW, CLUSTER = "model", "HC0", "HC1", "cluster"

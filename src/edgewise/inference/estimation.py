@@ -13,7 +13,8 @@ from edgewise.inference import covariance as kinds
 from edgewise.inference.covariance import Flat, Totals, covariance, effective_size, inverse
 from edgewise.inference.estimates import Inference, Spread
 from edgewise.inference.likelihood_sums import likelihood_sums, null_margin
-from edgewise.inference.node_sums import Sums, node_sums, require_sums
+from edgewise.inference.node_sums import node_sums, require_sums
+from edgewise.inference.sums import Sums
 from edgewise.inference.units import Units
 from edgewise.problem.penalty_terms import terms_of
 from edgewise.problem.problem import Problem

@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from edgewise.inference.node_sums import (
-    Sums,
     case_weights,
     held_labels,
     margins,
     samples_of,
 )
+from edgewise.inference.sums import Sums
 from edgewise.problem.problem import Problem
 from edgewise.problem.whole_nodes import is_whole
 

@@ -12,6 +12,7 @@ intercept:
 A loss of a whole node has no meat: its samples are not apart.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -20,68 +21,12 @@ import numpy as np
 
 from edgewise.data.arrays import is_sparse, row_blocks
 from edgewise.errors import ProblemError
+from edgewise.inference.sums import NUMBERS, Sums
 from edgewise.problem.penalty_terms import terms_of
 from edgewise.problem.problem import Problem
 from edgewise.problem.whole_nodes import is_whole
 
 BLOCK = 1 << 22  # numbers of d x d Hessians at a time
-NUMBERS = (
-    "nodes",
-    "samples",  # rows of positive weight
-    "weight",  # of all samples together
-    "cases",  # the same where weights are cases, else `samples`
-    "events",  # of a survival model
-    "counted",  # sum of e
-    "proportion",  # sum of e^2 / w: counted^2 / weight where units of weight count alike
-    "quadratic",  # of the node's penalty
-    "response",  # sum of w y, on the scale of the mean
-    "pearson",
-    "deviance",
-    "objective",
-)
-
-
-class Sums(NamedTuple):
-    """Of one node, or of all."""
-
-    hessian: np.ndarray  # (d, d)
-    expected: np.ndarray  # (d, d)
-    meat: np.ndarray  # (d, d)
-    between: np.ndarray  # (d, d)
-    gradient: np.ndarray  # (d,)
-    numbers: np.ndarray
-
-    def number(self, name: str) -> float:
-        return float(self.numbers[NUMBERS.index(name)])
-
-    def packed(self) -> np.ndarray:
-        """Of symmetric matrices one half."""
-        upper = np.triu_indices(len(self.gradient))
-        return np.concatenate(
-            [
-                *(M[upper] for M in (self.hessian, self.expected, self.meat, self.between)),
-                self.gradient,
-                self.numbers,
-            ]
-        )
-
-    @classmethod
-    def unpacked(cls, flat: np.ndarray, d: int) -> "Sums":
-        half = d * (d + 1) // 2
-        *halves, gradient, numbers = np.split(flat, np.cumsum([half] * 4 + [d]))
-        H, E, M, C = (whole(each, d) for each in halves)
-        return cls(H, E, M, C, gradient, numbers)
-
-
-def length(d: int) -> int:
-    """Of a packed sum."""
-    return 2 * d * (d + 1) + d + len(NUMBERS)
-
-
-def whole(half: np.ndarray, d: int) -> np.ndarray:
-    M = np.zeros((d, d))
-    M[np.triu_indices(d)] = half
-    return M + np.triu(M, 1).T
 
 
 class Samples(NamedTuple):
@@ -134,7 +79,7 @@ def linear_sums(problem: Problem, i: int, x: np.ndarray, cases: bool) -> Sums:
     loss: Any = problem.loss
     of, d = samples_of(problem, i), problem.size
     z = margins(problem, of, x)
-    slope, bend = slopes(loss, z, of.y)
+    value, slope, bend = pointwise(loss, z, of.y)
     likelihood = hasattr(loss, "log_likelihood")
     usual = expected_curvature(loss, z) if likelihood else bend
     e, w = of.counts, of.weight
@@ -142,9 +87,7 @@ def linear_sums(problem: Problem, i: int, x: np.ndarray, cases: bool) -> Sums:
     share = np.divide(e**2, w, out=np.zeros_like(e), where=live) if cases else e**2
     H, E, M = (weighted(of.X, each, d) for each in (e * bend, e * usual, share * slope**2))
     g = times(of.X, e * slope, d)
-    numbers = common_numbers(problem, i, of, cases) | {
-        "objective": float(e @ np.asarray(loss.value(jnp.asarray(z), jnp.asarray(of.y))))
-    }
+    numbers = common_numbers(problem, i, of, cases) | {"objective": float(e @ value)}
     if likelihood:
         numbers |= {
             "response": float(w @ loss.response(of.y)),
@@ -154,11 +97,22 @@ def linear_sums(problem: Problem, i: int, x: np.ndarray, cases: bool) -> Sums:
     return Sums(H, E, M, np.outer(g, g), g, in_order(numbers))
 
 
-def slopes(loss: Any, z: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(K,) the slope at each margin, and its derivative."""
-    at, label = jnp.asarray(z), jnp.asarray(y)
+def pointwise(loss: Any, z: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of the shape of z, the loss at each margin, its slope, and the slope's derivative."""
+    size = rounded_up(z.size)  # of few lengths, or every node's would be compiled
+    at, label = (
+        jnp.asarray(np.resize(np.append(a.ravel(), a.ravel()[:1]), size))
+        for a in (z, np.broadcast_to(y, z.shape))
+    )
     slope, bend = jax.jvp(lambda a: loss.slope(a, label), (at,), (jnp.ones_like(at),))
-    return np.asarray(slope), np.asarray(bend)
+    made = (np.asarray(a)[: z.size].reshape(z.shape) for a in (loss.value(at, label), slope, bend))
+    value, slope, bend = made
+    return value, slope, bend
+
+
+def rounded_up(size: int) -> int:
+    """To a power of two."""
+    return 1 << max(size - 1, 1).bit_length()
 
 
 def expected_curvature(likelihood: Any, z: np.ndarray) -> np.ndarray:
@@ -195,34 +149,48 @@ def plain_sums(problem: Problem, i: int, x: np.ndarray, cases: bool) -> Sums:
     fn: Any = problem.loss.fn  # type: ignore[union-attr]
     of = samples_of(problem, i)
     D = np.asarray(of.X.toarray() if is_sparse(of.X) else of.X, np.float64)
-    e, w, at = of.counts, of.weight, jnp.asarray(x)
-    S = np.asarray(jax.vmap(jax.grad(fn), (None, 0, 0))(at, D, of.y))
+    e, w = of.counts, of.weight
+    values, S = (np.asarray(a) for a in each_sample(fn, x, D, of.y))
     H = np.zeros((x.size, x.size))
     stretch = max(BLOCK // x.size**2, 1)
-    each = jax.jit(lambda d, y, a: jnp.tensordot(a, bends(fn, at, d, y), 1))
     for begin in range(0, len(e), stretch):
         part = slice(begin, begin + stretch)
-        H += np.asarray(each(D[part], of.y[part], e[part]))
+        H += np.asarray(total_hessians(fn, x[None], D[part], of.y[part], e[part])[0])
     share = np.divide(e**2, w, out=np.zeros_like(e), where=w > 0) if cases else e**2
     g = S.T @ e
-    values = np.asarray(jax.vmap(fn, (None, 0, 0))(at, D, of.y))
     numbers = common_numbers(problem, i, of, cases) | {"objective": float(e @ values)}
     return Sums(H, H, S.T @ (S * share[:, None]), np.outer(g, g), g, in_order(numbers))
 
 
-def bends(fn: Any, x: Any, d: Any, y: Any) -> Any:
-    return jax.vmap(jax.hessian(fn), (None, 0, 0))(x, d, y)
+@partial(jax.jit, static_argnums=0)
+def each_sample(fn: Any, x: Any, D: Any, y: Any) -> Any:
+    """(K,) losses and (K, d) gradients."""
+    return jax.vmap(jax.value_and_grad(fn), (None, 0, 0))(x, D, y)
+
+
+def total(fn: Any, x: Any, D: Any, y: Any, e: Any) -> Any:
+    return e @ jax.vmap(fn, (None, 0, 0))(x, D, y)
+
+
+@partial(jax.jit, static_argnums=0)
+def total_gradients(fn: Any, X: Any, D: Any, y: Any, e: Any) -> Any:
+    """(B,) sums and (B, d) gradients at (B, d) models."""
+    return jax.vmap(lambda x: jax.value_and_grad(total, 1)(fn, x, D, y, e))(X)
+
+
+@partial(jax.jit, static_argnums=0)
+def total_hessians(fn: Any, X: Any, D: Any, y: Any, e: Any) -> Any:
+    """(B, d, d)"""
+    return jax.vmap(lambda x: jax.hessian(total, 1)(fn, x, D, y, e))(X)
 
 
 def whole_sums(problem: Problem, i: int, x: np.ndarray) -> Sums:
     """Of a loss of the node's samples together."""
     loss: Any = problem.loss
     e = 1.0 if problem.scale is None else float(problem.scale[i])
-    row, label, at = (jnp.asarray(a) for a in (problem.shards.X[i], problem.labels[i], x))
-    f, g, H = (
-        e * np.asarray(made(at, row, label))
-        for made in (loss.fn, jax.grad(loss.fn), jax.hessian(loss.fn))
-    )
+    at = loss.fn, x[None], problem.shards.X[i : i + 1], problem.labels[i : i + 1], np.array([e])
+    f, g = (np.asarray(a)[0] for a in total_gradients(*at))
+    H = np.asarray(total_hessians(*at))[0]
     w = case_weights(problem, i)
     y = held_labels(problem, i)
     numbers = {
@@ -280,7 +248,7 @@ def stacked_slopes(problem: Problem, i: int, models: np.ndarray) -> tuple[np.nda
         D = np.asarray(of.X.toarray() if is_sparse(of.X) else of.X, np.float64)
         D = np.column_stack([D, np.ones(len(D))]) if problem.free else D
         z = models @ D.T + of.offset
-        slope, bend = slopes(problem.loss, z, np.broadcast_to(of.y, z.shape))
+        _, slope, bend = pointwise(problem.loss, z, of.y)
         pairs = (D[:, :, None] * D[:, None, :]).reshape(len(D), d * d)
         return ((bend * of.counts) @ pairs).reshape(-1, d, d), (slope * of.counts) @ D
 
@@ -291,16 +259,12 @@ def stacked_derivatives(
     fn: Any = problem.loss.fn  # type: ignore[union-attr]
     own, scale = problem.own(i), problem.scale
     e = np.ones(own.stop - own.start) if scale is None else scale[own]
-    share = jnp.asarray(e / len(e))
     rows: Any = problem.shards.X[own]
-    D, y = jnp.asarray(rows.toarray() if is_sparse(rows) else rows), problem.labels[own]
-
-    def total(x: Any) -> Any:
-        return share @ jax.vmap(fn, (None, 0, 0))(x, D, jnp.asarray(y))
-
-    at = jnp.asarray(models)
-    H, g = (jax.jit(jax.vmap(of))(at) for of in (jax.hessian(total), jax.grad(total)))
-    return np.asarray(H), np.asarray(g)
+    D = np.asarray(rows.toarray() if is_sparse(rows) else rows, np.float64)
+    many = rounded_up(len(models))
+    at = fn, np.resize(models, (many, models.shape[1])), D, problem.labels[own], e / len(e)
+    H, g = total_hessians(*at), total_gradients(*at)[1]
+    return np.asarray(H)[: len(models)], np.asarray(g)[: len(models)]
 
 
 def require_sums(problem: Problem) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from edgewise.data.shards import Shards
-from edgewise.inference import node_sums
+from edgewise.inference import sums as inference_sums
 from edgewise.methods.contract import Method
 from edgewise.peers.config.peer_config import Fit, PeerConfig, load
 from edgewise.peers.node.ending import Ending
@@ -124,7 +124,7 @@ class PeerState:
             features = self.problem.shards.features if self.config.sums_first else None
             sums = 0 if features is None else MOST_COUNTS + 2 * features
             if self.config.fit.summary is not None:
-                sums = max(sums, node_sums.length(self.problem.size))
+                sums = max(sums, inference_sums.length(self.problem.size))
             return format._replace(sums=sums)
         prepared: Any = self.method.prepare(TWO_PEERS)[0]
         numbers = prepared.edge_numbers(self.edges[other].rows)
