@@ -17,6 +17,10 @@ else:
 
     os.environ.update(SETTINGS | os.environ)  # JAX reads them when it is imported
 
+# Engines are compared with each other as they are compiled; folders whose conftest.py says so, and
+# backend/test_numpy_program.py, have early rounds run by NumPy, as users' are.
+os.environ.setdefault("EDGEWISE_NUMPY", "0")
+
 import jax
 import pytest
 from drawings import keep_figures
@@ -46,7 +50,7 @@ left = (0, 0)  # bytes and maps when programs were last forgotten
 
 def forget_programs():
     global left
-    programs.COMPILED.clear()
+    programs.forget()
     jax.clear_caches()
     gc.collect()
     if hasattr(C, "malloc_trim"):

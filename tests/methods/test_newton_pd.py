@@ -67,11 +67,11 @@ def test_iterates_with_an_exact_prox(monkeypatch):
     monkeypatch.setattr(newton_pd, "INNER_TOL", 1e-12)
     monkeypatch.setattr(newton_pd, "INNER_MOST", 10_000)
     case = make_case(penalty="l1", intercept=True, weighted=True)
-    programs.COMPILED.clear()  # they have the constants in them
+    programs.forget()  # they have the constants in them
     try:
         told, _ = follow(case, np.array([0.02] * 4 + [0]))
     finally:
-        programs.COMPILED.clear()
+        programs.forget()
     assert (told[-1][0] == 0).any(), "no zeros: this shows less"
 
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from edgewise.backend.programs import light
 from edgewise.backend.threads import on_host
 from edgewise.centralised.coordinates import ScaledSmooth
 from edgewise.centralised.coupled_reference import CoupledReference, is_coupled, kept_reference
@@ -212,8 +213,8 @@ def _solve(problem: Problem, tol: float, iterations: int) -> Reference:
     apart = smooth.lipschitz_of_plain * np.sqrt(share @ ((ends - x) ** 2).sum(1))
     # what rounding leaves of the sum is shared out
     subgradients = subgradients[group_of] - slack
-    value = stack(problem.penalty, problem.nodes, problem.size, free=problem.free).value
-    h = np.asarray(value(jnp.broadcast_to(x, (problem.nodes, problem.size)))).sum()
+    own = stack(problem.penalty, problem.nodes, problem.size, free=problem.free)
+    h = np.asarray(value_of(own, np.broadcast_to(x, (problem.nodes, problem.size)))).sum()
     star = Reference(
         x,
         float(problem.nodes * plain.value(x) + h),
@@ -264,17 +265,17 @@ def remembering(f: Callable[[np.ndarray], T]) -> Callable[[np.ndarray], T]:
     return call
 
 
-@jax.jit
+@light
 def prox_of(block: Any, Y: Array, t: Array) -> Array:
     return block.prox(Y, t)
 
 
-@jax.jit
+@light
 def value_of(block: Any, Y: Array) -> Array:
     return block.value(Y)
 
 
-@jax.jit
+@light
 def prox_slopes(block: Any, Y: Array, t: Array) -> Array:
     """(m, n, n) the Jacobian of each row's prox."""
 
@@ -284,7 +285,7 @@ def prox_slopes(block: Any, Y: Array, t: Array) -> Array:
     return jax.vmap(along)(jnp.eye(Y.shape[1])).transpose(1, 2, 0)
 
 
-@jax.jit
+@light
 def prox_slopes_of_each(block: Any, Y: Array, t: Array) -> Array:
     """(m, n) the same, its diagonal, where there is nothing else."""
     return jax.jvp(lambda y: block.prox(y, t), (Y,), (jnp.ones_like(Y),))[1]

@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from jax import Array
 
+from edgewise.backend.programs import light
 from edgewise.backend.threads import over
 from edgewise.problem.problem import Problem
 from edgewise.problem.whole_nodes import has_hessians
@@ -172,21 +173,21 @@ def dense(X: Any) -> np.ndarray:
     return X.toarray() if isinstance(X, sp.csr_array) else np.asarray(X)
 
 
-@jax.jit
+@light
 def values(loss: Any, *at: Array) -> Array:
     return loss.value(*at) if loss.linear else jax.vmap(loss.fn, (None, 0, 0))(*at)
 
 
-@jax.jit
+@light
 def slopes(loss: Any, *at: Array) -> Array:
     return loss.slope(*at) if loss.linear else jax.vmap(jax.grad(loss.fn), (None, 0, 0))(*at)
 
 
-@jax.jit
+@light
 def hessians(loss: Any, *at: Array) -> Array:
     return jax.vmap(jax.hessian(loss.fn), (None, 0, 0))(*at)
 
 
-@jax.jit
+@light
 def bends(loss: Any, z: Array, along: Array, y: Array) -> Array:
     return jax.jvp(lambda a: loss.slope(a, y), (z,), (along,))[1]

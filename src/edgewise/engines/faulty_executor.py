@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from edgewise.backend.placed import placed
 from edgewise.backend.programs import compiled
 from edgewise.backend.quantiser import UNIT_BYTES, hold, packed_bytes
 from edgewise.backend.random_bits import draw_bits
@@ -129,7 +130,7 @@ class FaultyExecutor(Simulator):
     def start(self, X: np.ndarray, duals: np.ndarray | None) -> Any:
         """Before anything has come, neighbours are taken to be where the node is."""
         self.set_network(0)
-        state, outbox = super().start(X, duals)
+        state, outbox = jax.tree.map(placed, super().start(X, duals))
         absent = ~self.faults.present(self.graph.nodes, -1) | ~np.asarray(self.network.present)
         calls = jnp.where(absent, 0, state.memory.calls)  # those who come count when they do
         state = state._replace(memory=state.memory._replace(calls=calls))

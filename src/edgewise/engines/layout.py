@@ -4,16 +4,19 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from edgewise.backend.random_bits import draw_bits
+from edgewise.backend.placed import placed
+from edgewise.backend.programs import numpy_serves
+from edgewise.backend.random_bits import draw_bits, draw_by_numpy
 from edgewise.engines.wires import connect, links_of
 from edgewise.graph.graph import Graph
 from edgewise.methods.by_size import BySize, by_size, groups_of
 from edgewise.methods.contract import Method
 from edgewise.problem.block import Block
+
+FEW_NUMBERS = 1 << 14  # that are drawn before a program for it would be compiled
 
 
 class Layout(Protocol):
@@ -81,7 +84,7 @@ class OneDevice:
 
     def grouped(self, method: Any, weights: dict[str, np.ndarray], groups: Any) -> BySize:
         def links(owner: np.ndarray, edge: np.ndarray, nodes: int) -> Any:
-            return jax.tree.map(jnp.asarray, links_of(owner, edge, nodes, weights, self.dtype))
+            return jax.tree.map(placed, links_of(owner, edge, nodes, weights, self.dtype))
 
         return by_size(method, self.problem, links, self.dtype, groups)
 
@@ -89,10 +92,10 @@ class OneDevice:
         return a
 
     def place(self, a: Any) -> Array:
-        return jnp.asarray(a, self.dtype)
+        return placed(a, self.dtype)
 
     def place_edges(self, a: np.ndarray) -> Array:
-        return jnp.asarray(a, self.dtype)
+        return placed(a, self.dtype)
 
     def place_carry(self, carry: Any) -> Any:
         return carry
@@ -111,7 +114,11 @@ class OneDevice:
         self, seed: Any, ids: Array, first: int, steps: int, phases: int, draws: int
     ) -> Array:
         """(steps, phases, v, draws)"""
-        bits = draw_bits(seed, ids, first + jnp.arange(steps * phases), draws)
+        rounds = first + np.arange(steps * phases)
+        if numpy_serves() and rounds.size * ids.size * draws <= FEW_NUMBERS:
+            drawn = draw_by_numpy(seed, ids, rounds, draws)
+            return placed(drawn.reshape(steps, phases, *drawn.shape[1:]))
+        bits = draw_bits(seed, ids, placed(rounds), draws)
         return bits.reshape(steps, phases, *bits.shape[1:])
 
     def program(self, f: Callable[..., Any]) -> Callable[..., Any]:

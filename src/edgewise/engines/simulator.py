@@ -6,13 +6,15 @@ import time
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
 from edgewise.backend.cache import keep_programs
+from edgewise.backend.placed import copied, placed
 from edgewise.backend.programs import compiled
+from edgewise.backend.random_bits import seed_key
 from edgewise.engines.base import Counts, Wires
+from edgewise.engines.early_rounds import EarlyRounds, is_numpy
 from edgewise.engines.layout import Layout, OneDevice
 from edgewise.engines.stream_samples import StreamSamples
 from edgewise.engines.wires import bodies_gone, edge_duals, traffic
@@ -94,10 +96,11 @@ CPU_OPTIONS = {
 MOST_RANDOM_NUMBERS = 1 << 22  # in memory at a time
 
 
-class Simulator:
+class Simulator(EarlyRounds):
     """The executor of a method on a graph of simulated nodes, wherever the layout has put them."""
 
     program: Any = staticmethod(run_rounds)
+    early: Any = staticmethod(run_rounds)
     begin: Any = staticmethod(begin)
     starting_seconds = 0.0
 
@@ -120,13 +123,13 @@ class Simulator:
         self.knowledge = whole_network(problem, graph, curvatures)
         prepared, weights = require_prepared(method, self.knowledge)
         self.eta = np.asarray(prepared.eta)
-        self.method = jax.tree.map(lambda a: jnp.asarray(a, dtype), prepared)
+        self.method = jax.tree.map(lambda a: placed(a, dtype), prepared)
         self.problem, self.graph, self.dtype, self.weights = problem, graph, dtype, weights
         self.layout: Layout = OneDevice(problem, graph, dtype) if layout is None else layout
         self.network: Any
         self.block: Block
         self.own_method, self.network, self.block = self.layout.lay_out(self.method, weights)
-        self.seed = jax.random.key(seed)
+        self.seed = seed_key(seed)
         self.message_bytes, self.body_bytes = traffic(
             self.method,
             problem.size,
@@ -160,7 +163,7 @@ class Simulator:
     def origin(self) -> np.ndarray:
         layout, every = self.layout, np.zeros((self.problem.nodes, self.problem.size))
         X, eta = (layout.place(layout.own(a)) for a in (every, self.eta))
-        return np.asarray(layout.join(layout.call(origin, self.block, X, eta)))
+        return np.asarray(layout.join(self.called(origin, self.block, X, eta)))
 
     def start(self, X: np.ndarray, duals: np.ndarray | None) -> Any:
         layout, D = self.layout, None
@@ -171,16 +174,22 @@ class Simulator:
         elif duals is not None:
             D = layout.place(layout.own(duals))
         args = self.own_method, self.block, layout.place(X), D
-        program = compiled(layout.program(self.begin), args, {})
+        early = self.by_numpy(self.begin, args)
+        program = early or compiled(layout.program(self.begin), args, {})
         start = time.perf_counter()
         carry = jax.block_until_ready(program(*args))
         self.starting_seconds = time.perf_counter() - start
-        return jax.tree.map(lambda a: jnp.array(a, copy=True), carry)  # donated later: no aliases
+        return carry if early else copied(carry)  # donated later: no aliases
 
     def advance(self, carry: Any, first: int, rounds: int) -> tuple[Any, float]:
         phases = len(self.method.phases)
         steps, spent, done = rounds // phases, 0.0, 0
-        size = self.steps_at_once(steps)
+        if early := self.early_steps(carry, first, steps):
+            carry, spent = self.advance_early(carry, first, early)
+            done = early
+        if done < steps and is_numpy(carry):
+            carry = copied(carry)
+        size = self.steps_at_once(steps - done)
         while done < steps:
             now = min(size, steps - done)
             args = self.arguments(carry, first + phases * done, now)
@@ -195,6 +204,7 @@ class Simulator:
     def compile_ahead(self, carry: Any, rounds: int) -> None:
         """In a thread, beside whatever comes first."""
         steps = -(-rounds // len(self.method.phases))
+        steps -= self.early_steps(carry, 0, steps)
         if steps == 0 or self.problem.stream is not None:
             return
 
@@ -235,7 +245,7 @@ class Simulator:
 
     def view(self, carry: Any) -> tuple[Any, Any]:
         known = self.own_method, self.network, self.block.links, self.layout.place_carry(carry)
-        X, duals = self.layout.call(view_models, *known)
+        X, duals = self.called(view_models, *known, here=is_numpy(carry))
         return self.layout.join(X), self.layout.join(duals)
 
     def edge_report(self, carry: Any) -> EdgeReport:
@@ -246,13 +256,14 @@ class Simulator:
     def edge_view(self, carry: Any) -> EdgeReport:
         """The same, as a program gives it back."""
         known = self.own_method, self.network, self.block, self.layout.place_carry(carry)
-        made: EdgeReport = self.layout.call(view_edges, *known)
+        made: EdgeReport = self.called(view_edges, *known, here=is_numpy(carry))
         return made
 
     def counts(self, carry: Any, rounds: int) -> Counts:
         memory = carry[0].memory
-        values = getattr(memory, "evaluations", 0 * memory.calls)
-        calls, values = (np.asarray(self.layout.join(a)) for a in (memory.calls, values))
+        calls = np.asarray(self.layout.join(memory.calls))
+        values = getattr(memory, "evaluations", None)
+        values = 0 * calls if values is None else np.asarray(self.layout.join(values))
         messages, size = self.sent(carry, rounds), self.bytes_sent(carry, rounds)
         return Counts(messages, size, self.bodies(carry), calls, values)
 

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from jax import Array
 
 from edgewise.backend.no_inline import no_inline
+from edgewise.backend.placed import placed
 from edgewise.backend.pytree import pytree
 from edgewise.graph.graph import Graph
 from edgewise.methods.contract import UNWEIGHTED, Method
@@ -181,7 +182,7 @@ def connect(graph: Graph, weights: dict[str, np.ndarray], dtype: Any) -> tuple[L
     neighbours = None if links.slots is None else far_ends_by_slot(links.slots, d.other)
     ends = d.other.astype(np.int32), d.reverse.astype(np.int32), neighbours
     wires = OneWayWires(*ends, graph.open[d.reverse]) if graph.one_way else DirectWires(*ends)
-    return jax.tree.map(jnp.asarray, (links, wires))
+    return jax.tree.map(placed, (links, wires))
 
 
 def links_of(

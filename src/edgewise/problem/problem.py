@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from edgewise.backend.placed import placed
 from edgewise.data.folders import FolderShards
 from edgewise.data.preparation import Preparation
 from edgewise.data.scaling import Standardization
@@ -353,19 +354,19 @@ class Problem:
         and alignment allow, or `rows` where they are given. Call within `jax.enable_x64(True)`."""
         numbers = self.size if not self.loss.linear else self.shards.features
         if rows is None:
-            require_room(self.shards.X, dtype, jnp.zeros(()).devices().pop())
+            require_room(self.shards.X, dtype, placed(np.zeros(())).devices().pop())
             rows = make_rows(self.shards.X, int(self.counts.max()), dtype, numbers)
 
         mask = None
         if self.intercept:
-            mask = jnp.asarray(np.arange(self.size) < self.size - self.free, dtype)
+            mask = placed(np.arange(self.size) < self.size - self.free, dtype)
         return Block(
-            jnp.asarray(self.ids, jnp.int32),
-            jnp.asarray(self.shards.first, jnp.int64),
-            jnp.asarray(self.counts, jnp.int64),
+            placed(self.ids, jnp.int32),
+            placed(self.shards.first, jnp.int64),
+            placed(self.counts, jnp.int64),
             rows,
-            jnp.asarray(self.labels, dtype),
-            None if self.scale is None else jnp.asarray(self.scale, dtype),
+            placed(self.labels, dtype),
+            None if self.scale is None else placed(self.scale, dtype),
             in_dtype(self.loss, dtype),
             in_dtype(self._stacked, dtype),
             mask,
@@ -424,6 +425,6 @@ def in_dtype(tree: Any, dtype: Any) -> Any:
     """The tree with its real numbers in dtype, and all its leaves as JAX arrays."""
 
     def cast(a: Any) -> Any:
-        return jnp.asarray(a, dtype) if np.asarray(a).dtype.kind == "f" else jnp.asarray(a)
+        return placed(a, dtype) if np.asarray(a).dtype.kind == "f" else placed(a)
 
     return jax.tree.map(cast, tree)

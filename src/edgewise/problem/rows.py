@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from jax import Array, lax
 
+from edgewise.backend.placed import placed
 from edgewise.backend.pytree import pytree
 
 TILE_ENTRIES = 1 << 24  # a slab's size, in numbers: bounds the memory that a full pass needs
@@ -190,10 +191,10 @@ def make_sparse(X: sp.csr_array, tile: int, kind: np.dtype[Any]) -> Sparse:
     columns = np.repeat(X.indices[X.indptr[1:] - 1], groups * g)  # a row's last fills its groups up
     columns[slot] = X.indices
     return Sparse(
-        jnp.asarray(values.reshape(-1, g)),
-        jnp.asarray(columns.reshape(-1, g), np.int32),
-        jnp.asarray(np.repeat(np.arange(X.shape[0], dtype=np.int32), groups)),
-        jnp.asarray(starts, np.int32 if len(values) < 2**31 else np.int64),
+        placed(values.reshape(-1, g)),
+        placed(columns.reshape(-1, g), np.int32),
+        placed(np.repeat(np.arange(X.shape[0], dtype=np.int32), groups)),
+        placed(starts, np.int32 if len(values) < 2**31 else np.int64),
         tile,
         int(groups.max()) * g,
         int((starts[tile:] - starts[: X.shape[0] + 1 - tile]).max()),

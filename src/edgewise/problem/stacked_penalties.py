@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from edgewise.backend.placed import placed
 from edgewise.backend.pytree import pytree
 from edgewise.errors import ProblemError
 from edgewise.problem.contract import Penalty
@@ -95,9 +96,9 @@ def stack(penalties: Any, nodes: int, size: int, free: int = 0) -> StackedPenalt
         mask = np.isin(source, list(leaves_at))
         # Nodes of another kind get some parameters of this one; their result is not selected.
         row = np.where(mask, np.searchsorted(list(leaves_at), source), 0)
-        stacked = [jnp.array(leaf)[row] for leaf in zip(*leaves_at.values(), strict=True)]
+        stacked = [placed(np.array(leaf)[row]) for leaf in zip(*leaves_at.values(), strict=True)]
         members.append(jax.tree.unflatten(structure, stacked))
-        masks.append(jnp.asarray(mask))
+        masks.append(placed(mask))
     return StackedPenalties(tuple(members), tuple(masks), free)
 
 

@@ -7,6 +7,7 @@ them: until then the former ones count. Any number of ranks can go on from eithe
 import hashlib
 import re
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,10 +15,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from edgewise.backend.programs import light
 from edgewise.engines.base import Communicator, Executor
+from edgewise.engines.early_rounds import is_numpy
 from edgewise.engines.faults import Faults
 from edgewise.errors import CheckpointError
 from edgewise.graph.graph import Graph
+from edgewise.problem.block import Block
 from edgewise.problem.problem import Problem
 from edgewise.running.checkpoint_file import CheckpointFile, write
 from edgewise.running.evaluator import Evaluator
@@ -70,7 +74,8 @@ class Checkpointer:
             return
         communicator, leaves = run.communicator, jax.tree.leaves(run.carry)
         arrays = {f"leaf{k}": np.asarray(a) for k, a in enumerate(leaves)}
-        head = {"fingerprint": self.fingerprint, "round": run.round, "seconds": run.seconds}
+        head: dict[str, Any] = {"fingerprint": self.fingerprint, "round": run.round}
+        head |= {"seconds": run.seconds, "early": is_numpy(run.carry)}
         history = {"rows": np.array(run.rows), "apart": np.array(run.apart)}
         parts: list[Path] = []
         if communicator.ranks > 1:
@@ -101,6 +106,8 @@ def load(path: str | Path, run: Resumable, fingerprint: dict[str, str]) -> None:
         if not differ:
             files = [path.with_name(name) for name in head.get("parts", [path.name])]
             carry = read_carry(files, run)
+            if not (head.get("early") and is_numpy(run.carry)):  # it goes on as it would have
+                carry = jax.tree.map(partial(jnp.array, copy=True), carry)
     except (OSError, ValueError, KeyError, IndexError, TypeError) as problem:
         raise CheckpointError(
             f"{path} is no readable checkpoint ({problem}): delete it to start anew"
@@ -135,7 +142,7 @@ def read_carry(files: list[Path], run: Resumable) -> Any:
                     continue
                 sizes = rows_per_node(path, len(theirs), nodes, run)
                 leaves[k][rows_of(own, sizes, wanted)] = theirs[rows_of(nodes, sizes, wanted)]
-    return jax.tree.unflatten(tree, [jnp.array(a, copy=True) for a in leaves])
+    return jax.tree.unflatten(tree, [np.array(a) for a in leaves])
 
 
 def rows_per_node(path: Any, length: int, nodes: np.ndarray, run: Resumable) -> np.ndarray:
@@ -172,6 +179,12 @@ def require_writable(path: str | Path) -> None:
         ) from problem
 
 
+@light
+def at_probes(block: Block, probe: Any) -> tuple[Any, Any, Any]:
+    moved = block.penalty.prox(probe, jnp.ones((len(block.ids), 1)))
+    return block.values(probe), block.penalty.value(moved), moved
+
+
 def fingerprint(run: Resumable) -> dict[str, str]:
     """Digests of everything that decides how the run goes on, by what users call it: the method and
     the network, where it starts, and, for data, loss and penalty, what they say at a probe point,
@@ -179,11 +192,10 @@ def fingerprint(run: Resumable) -> dict[str, str]:
     executor, block = run.executor, run.evaluator.block
     ids = np.asarray(block.ids)
     drawn = [np.random.default_rng(i).standard_normal((2, run.problem.size)) for i in ids]
-    probe, other = jnp.asarray(np.stack(drawn, 1))
-    moved = block.penalty.prox(probe, jnp.ones((len(ids), 1)))
-    models, duals = (jnp.asarray(a, jnp.float64) for a in run.view())
-    said = [block.values(probe), block.penalty.value(moved)]
-    said += [(a * other).sum(1) for a in (moved, models, duals)]
+    probe, other = np.stack(drawn, 1)
+    losses, prices, moved = (np.asarray(a) for a in at_probes(block, probe))
+    models, duals = (np.asarray(a, np.float64) for a in run.view())
+    said = [losses, prices, *((a * other).sum(1) for a in (moved, models, duals))]
     rounded = np.char.mod("%.6e", run.communicator.gather(np.stack(said, 1)))
     leaves, tree = jax.tree.flatten((run.method, executor.weights))
     numbers, loss = jax.tree.flatten(block.loss)

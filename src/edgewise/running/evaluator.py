@@ -6,8 +6,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from edgewise.backend.placed import placed
+from edgewise.backend.programs import interpreted
 from edgewise.centralised.reference import Reference, reference
 from edgewise.engines.base import Communicator, OneProcess
+from edgewise.engines.early_rounds import EARLY_ROUNDS, FEW_NODES, is_numpy
 from edgewise.engines.faults import Faults, induced
 from edgewise.graph.graph import Graph
 from edgewise.problem.block import Block
@@ -53,7 +56,10 @@ class Evaluator:
         known = self.block, X, far, duals, self.target, self.network, self.problem.same_penalty
         if self.communicator.distributed:
             return measure(*known, self.communicator.total)
-        found: dict[str, Array] = measure_whole(*known)
+        early = None
+        if round <= EARLY_ROUNDS and self.problem.nodes <= FEW_NODES and is_numpy((X, duals)):
+            early = interpreted(measure_whole, known[:-1], same_penalty=self.problem.same_penalty)
+        found: dict[str, Array] = measure_whole(*known) if early is None else early(*known[:-1])
         return found
 
     def settled(
@@ -71,7 +77,8 @@ class Evaluator:
         """
 
         def residual(x: np.ndarray) -> float:
-            everywhere = jnp.broadcast_to(jnp.asarray(x), X.shape)
+            xp = np if is_numpy(X) else jnp
+            everywhere = xp.broadcast_to(xp.asarray(x), X.shape)
             return float(self.evaluate(everywhere, duals, round)["residual"])
 
         moved = np.asarray(self.evaluate(X, duals, round)["settled"])
@@ -85,9 +92,9 @@ class Evaluator:
     @cached_property
     def network(self) -> NetworkView:
         i, j, share = self.communicator.edges(self.graph)
-        L = jnp.asarray(self.curvatures.sample)
+        L = np.asarray(self.curvatures.sample, np.float64)
         numbers = share, self.communicator.own(L), L.sum(), float(len(L))
-        return NetworkView(*map(jnp.asarray, (i, j, *numbers)))
+        return NetworkView(*map(placed, (i, j, *map(np.float64, numbers))))
 
 
 class PresentEvaluator(Evaluator):

@@ -6,8 +6,10 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
+from edgewise.backend.placed import placed
 from edgewise.problem.block import Block
 from edgewise.problem.passes import SampleChunk
 
@@ -25,7 +27,9 @@ class Target(NamedTuple):
 
 def target_of(star: Any) -> Target:
     """From a `Reference`."""
-    return Target(*map(jnp.asarray, (star.x, star.gradients, star.subgradients, star.objective)))
+    return Target(
+        *map(placed, (star.x, star.gradients, star.subgradients, np.float64(star.objective)))
+    )
 
 
 class NetworkView(NamedTuple):

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from edgewise.engines.base import Engine, Executor
+from edgewise.engines.early_rounds import is_numpy
 from edgewise.engines.faults import Faults
 from edgewise.engines.simulator import describe
 from edgewise.errors import DivergenceWarning
@@ -214,8 +215,10 @@ class Run(Trajectory[Executor]):
         on is not what it is fitted to: there the mean stays as it is."""
         x = self.communicator.mean(X, self.present())
         if self.problem.penalised and self.problem.stream is None and np.isfinite(x).all():
-            models, sums = jnp.asarray(X), jnp.asarray(duals)
-            return self.evaluator.settled(x, models, sums, self.round, converged)
+            there: list[Any] = [X, duals]
+            if not is_numpy(self.carry):
+                there = [jnp.asarray(a) for a in there]
+            return self.evaluator.settled(x, there[0], there[1], self.round, converged)
         return x
 
     def trace(self) -> Trace:

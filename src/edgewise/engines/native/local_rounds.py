@@ -39,7 +39,11 @@ class LocalSimulator(Simulator):
     works: bool | None = None  # not tried yet
 
     def advance(self, carry: Any, first: int, rounds: int) -> tuple[Any, float]:
-        if not self.can_compile(carry):
+        if early := self.early_steps(carry, first, rounds):
+            carry, before = self.advance_early(carry, first, early)
+            carry, spent = self.advance(carry, first + early, rounds - early)
+            return carry, before + spent
+        if rounds and not self.can_compile(carry):
             return super().advance(jax.tree.map(jnp.asarray, carry), first, rounds)
         spent, done, size = 0.0, 0, self.steps_at_once(rounds)
         while done < rounds:
@@ -56,7 +60,7 @@ class LocalSimulator(Simulator):
             with jax.enable_x64(True), contextlib.suppress(Exception):  # raised again by `advance`
                 self.can_compile(carry)
 
-        if rounds:
+        if rounds > self.early_steps(carry, 0, rounds):
             threading.Thread(target=compile_it).start()
 
     def can_compile(self, carry: Any) -> bool:

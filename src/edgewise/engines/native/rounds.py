@@ -107,7 +107,11 @@ class NativeSimulator(Simulator):
     works: bool | None = None  # not tried yet
 
     def advance(self, carry: Any, first: int, rounds: int) -> tuple[Any, float]:
-        if not self.can_compile(carry):
+        if early := self.early_steps(carry, first, rounds):
+            carry, before = self.advance_early(carry, first, early)
+            carry, spent = self.advance(carry, first + early, rounds - early)
+            return carry, before + spent
+        if rounds and not self.can_compile(carry):
             return super().advance(jax.tree.map(jnp.asarray, carry), first, rounds)
         spent, done, size = 0.0, 0, self.steps_at_once(rounds)
         while done < rounds:
@@ -129,7 +133,7 @@ class NativeSimulator(Simulator):
                 random_bits = self.random_bits(0, self.steps_at_once(rounds))
                 self.drawing(random_bits)
 
-        if rounds:
+        if rounds > self.early_steps(carry, 0, rounds):
             threading.Thread(target=compile_it).start()
 
     def drawing(self, random_bits: Array) -> Any:
