@@ -13,6 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from edgewise.engines.native.vectors import unowned
+
+CONTRACTED = {"contract", "nsz"}
+
 
 class Lazy(NamedTuple):
     """Of one node and round: after m steps x <- x power[m] + pull (U - mean) series[m]. Rows: of
@@ -25,6 +29,17 @@ class Lazy(NamedTuple):
     lower: Any  # (2,)
     upper: Any  # (2,)
     current: Any  # (n,) steps that a coordinate has made
+
+
+class Kind(NamedTuple):
+    """Of some coordinates, rows of `Lazy`."""
+
+    power: Any
+    series: Any
+    pull: Any
+    threshold: Any
+    lower: Any
+    upper: Any
 
 
 def make_lazy(most: int, n: int) -> Lazy:
@@ -82,31 +97,53 @@ def softly(power, series, x, force, threshold, m):
 
 
 @njit
-def catch_up(lazy, x, mean, U, c, t, free):
-    """Coordinate c after t steps; free: 1 if it is the intercept."""
-    m, force = t - lazy.current[c], lazy.pull[free] * (U[c] - mean[c])
-    power, series, threshold = lazy.power[free], lazy.series[free], lazy.threshold[free]
-    if threshold > 0:
-        x[c] = softly(power, series, x[c], force, threshold, m)
-    elif m > 0:
-        lower, upper = lazy.lower[free], lazy.upper[free]
-        begin = x[c]
-        if begin < lower or begin > upper:  # the first step brings it within bounds
-            begin, m = min(max(power[1] * begin + force, lower), upper), m - 1
-        x[c] = min(max(power[m] * begin + force * series[m], lower), upper)
-    lazy.current[c] = t
+def of_kind(lazy, free):
+    """What coordinates of a kind have in common; free: 1 for the intercept's."""
+    tables = unowned(lazy.power[free]), unowned(lazy.series[free])
+    return Kind(*tables, lazy.pull[free], lazy.threshold[free], lazy.lower[free], lazy.upper[free])
 
 
-@njit
-def catch_up_all(lazy, x, mean, U, t, bias):
-    for c in range(len(x)):
-        catch_up(lazy, x, mean, U, c, t, int(c == bias))
+@njit(forceinline=True)
+def later(kind, x, force, m):
+    """x after m steps, of which none was its own."""
+    if kind.threshold > 0:
+        return softly(kind.power, kind.series, x, force, kind.threshold, m)
+    if m > 0 and (x < kind.lower or x > kind.upper):  # the first step brings it within bounds
+        x, m = min(max(kind.power[1] * x + force, kind.lower), kind.upper), m - 1
+    return min(max(kind.power[m] * x + force * kind.series[m], kind.lower), kind.upper)
 
 
-@njit
-def touch(lazy, x, mean, U, c, t, free, change, K):
-    """Step t of a coordinate of the sample."""
-    y = lazy.power[free, 1] * x[c] + lazy.pull[free] * (U[c] - mean[c] - change)
-    x[c] = min(max(soft(y, lazy.threshold[free]), lazy.lower[free]), lazy.upper[free])
-    mean[c] += change / K
-    lazy.current[c] = t + 1
+@njit(fastmath=CONTRACTED)
+def catch_up(kind, current, x, mean, U, columns, values, t):
+    """Coordinates of a sample after t steps; its margin."""
+    z = 0.0
+    for q in range(len(columns)):
+        c = columns[q]
+        m = t - current[c]
+        if m > 0:
+            x[c] = later(kind, x[c], kind.pull * (U[c] - mean[c]), m)
+            current[c] = t
+        z += values[q] * x[c]
+    return z
+
+
+@njit(fastmath=CONTRACTED)
+def touch(kind, current, x, mean, U, columns, values, t, change, K):
+    """Step t of a sample's coordinates."""
+    part, a = change / K, kind.power[1]
+    for q in range(len(columns)):
+        c = columns[q]
+        y = a * x[c] + kind.pull * (U[c] - mean[c] - change * values[q])
+        x[c] = min(max(soft(y, kind.threshold), kind.lower), kind.upper)
+        mean[c] += part * values[q]
+        current[c] = t + 1
+
+
+@njit(fastmath=CONTRACTED)
+def catch_up_all(kind, current, x, mean, U, many, t):
+    """The first so many coordinates."""
+    for c in range(many):
+        m = t - current[c]
+        if m > 0:
+            x[c] = later(kind, x[c], kind.pull * (U[c] - mean[c]), m)
+            current[c] = t

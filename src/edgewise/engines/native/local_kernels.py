@@ -14,8 +14,15 @@ import numpy as np
 from numba import njit
 
 from edgewise.engines.native.estimators import SAGA, slope_at
-from edgewise.engines.native.lazy_coordinates import begin_lazy, catch_up, catch_up_all, touch
+from edgewise.engines.native.lazy_coordinates import (
+    begin_lazy,
+    catch_up,
+    catch_up_all,
+    of_kind,
+    touch,
+)
 from edgewise.engines.native.program import sources
+from edgewise.engines.native.vectors import unowned
 
 COMPILED = "estimators", "kernels", "lazy_coordinates", "local_kernels", "program", "vectors"
 FAST = {"contract", "nsz", "reassoc"}
@@ -150,10 +157,29 @@ def move(d, delta, part, ridge, x, mean, U, before, node, i):
     return moved, way
 
 
+@njit(fastmath=FAST)
+def move_unmeasured(d, delta, part, ridge, x, mean, U, node, i):
+    """The same step, without the distances."""
+    gamma, rate, threshold = node.gamma[i], node.rate[i], node.threshold[i]
+    shrink, lower, upper = node.shrink[i], node.lower[i], node.upper[i]
+    for c in range(len(x)):
+        y = gamma * (x[c] * rate - delta * d[c] - mean[c] - ridge * x[c] + U[c])
+        new = (y - min(max(y, -threshold), threshold)) * shrink
+        new = min(max(new, lower), upper)
+        mean[c] += part * delta * d[c]
+        x[c] = new
+
+
 @njit
 def settled(node, i, moved, way):
     pull = node.enough[i] * node.gamma[i] * node.degree[i]
     return moved <= pull * pull * way
+
+
+@njit
+def picked(bits, K):
+    """A sample of K, as `problem.block.choose` has it."""
+    return (np.int64(bits) * np.int64(K)) >> 32
 
 
 @njit
@@ -169,16 +195,19 @@ def train_dense(rule, ridge, samples, edges, node, looks, s, sent, into, bits, f
         for t in range(node.steps[i]):
             if rule.estimator != SAGA:
                 epoch(rule, samples, s, i, scratch)
-            row = samples.first[i] + ((np.int64(bits[i, t]) * np.int64(K)) >> 32)
+            row = samples.first[i] + picked(bits[i, t], K)
             d = samples.rows[row]
             new = slope_at(rule, samples.labels, samples.scale, s.table, row, dot(d, x))
             delta = new - s.table[row]
             if rule.estimator == SAGA:
                 s.table[row] = new
             s.calls[i] += 1 if rule.estimator == SAGA else 2
-            moved, way = move(d, delta, part, ridge, x, s.mean[i], U, before, node, i)
-            if (t + 1) % stretch == 0 and settled(node, i, moved, way):
-                break
+            if (t + 1) % stretch == 0:
+                moved, way = move(d, delta, part, ridge, x, s.mean[i], U, before, node, i)
+                if settled(node, i, moved, way):
+                    break
+            else:
+                move_unmeasured(d, delta, part, ridge, x, s.mean[i], U, node, i)
         answer(edges, sent, i, x, into)
 
 
@@ -187,41 +216,42 @@ def train_sparse(
     rule, ridge, samples, edges, node, looks, s, sent, into, bits, first, last, spare, lazy
 ):  # fmt: skip
     """SAGA. samples.rows: (values, columns, begin); an intercept comes last."""
-    U, before, previous = spare[0], spare[1], spare[2]
+    U, before, previous = unowned(spare[0]), unowned(spare[1]), unowned(spare[2])
     values, columns, begin, bias = samples.rows
+    values, columns, current = unowned(values), unowned(columns), unowned(lazy.current)
+    there = 1 if bias >= 0 else 0
+    intercept, one = np.full(there, bias, columns.dtype), np.ones(there, values.dtype)
     for i in range(first, last):
-        x, K, mean = s.X[i], samples.counts[i], s.mean[i]
+        x, K, mean = unowned(s.X[i]), samples.counts[i], unowned(s.mean[i])
         gather(edges, sent, i, U)
         before[:] = x
         begin_lazy(lazy, node, i, ridge)
+        usual, free, own = of_kind(lazy, 0), of_kind(lazy, 1), len(x) - there
         stretch, made = -(-node.steps[i] // looks), 0
         for t in range(node.steps[i]):
             look = (t + 1) % stretch == 0 and node.enough[i] > 0
             if look:
-                catch_up_all(lazy, x, mean, U, t, bias)
+                catch_up_all(usual, current, x, mean, U, own, t)
+                catch_up(free, current, x, mean, U, intercept, one, t)
                 previous[:] = x
-            row = samples.first[i] + ((np.int64(bits[i, t]) * np.int64(K)) >> 32)
-            z = 0.0
-            if bias >= 0:
-                catch_up(lazy, x, mean, U, bias, t, 1)
-                z = x[bias]
-            for q in range(begin[row], begin[row + 1]):
-                catch_up(lazy, x, mean, U, columns[q], t, 0)
-                z += values[q] * x[columns[q]]
+            row = samples.first[i] + picked(bits[i, t], K)
+            at, with_ = columns[begin[row] : begin[row + 1]], values[begin[row] : begin[row + 1]]
+            z = catch_up(usual, current, x, mean, U, at, with_, t)
+            z += catch_up(free, current, x, mean, U, intercept, one, t)
             new = slope_at(rule, samples.labels, samples.scale, s.table, row, z)
             delta = new - s.table[row]
             s.table[row] = new
-            for q in range(begin[row], begin[row + 1]):
-                touch(lazy, x, mean, U, columns[q], t, 0, delta * values[q], K)
-            if bias >= 0:
-                touch(lazy, x, mean, U, bias, t, 1, delta, K)
+            touch(usual, current, x, mean, U, at, with_, t, delta, K)
+            touch(free, current, x, mean, U, intercept, one, t, delta, K)
             made = t + 1
             if look:
-                catch_up_all(lazy, x, mean, U, made, bias)
+                catch_up_all(usual, current, x, mean, U, own, made)
+                catch_up(free, current, x, mean, U, intercept, one, made)
                 moved, way = distances(x, previous, before)
                 if settled(node, i, moved**2, way**2):
                     break
-        catch_up_all(lazy, x, mean, U, made, bias)
+        catch_up_all(usual, current, x, mean, U, own, made)
+        catch_up(free, current, x, mean, U, intercept, one, made)
         s.calls[i] += made
         answer(edges, sent, i, x, into)
         if bias >= 0:
