@@ -10,6 +10,7 @@ import typer
 from edgewise import __version__
 from edgewise.cli.network_options import (
     AddOptions,
+    AuditOptions,
     InitOptions,
     LeaveOptions,
     LocalOptions,
@@ -297,6 +298,21 @@ def sign(o: SignOptions) -> None:
 def revoke(o: RevokeOptions) -> None:
     """Take back all certificates that a peer has had, as when its key may have been stolen."""
     from edgewise.cli.network_keys import revoke as run
+
+    run(o)
+
+
+@of_network.command(
+    "audit",
+    epilog=examples("network audit verify mesh/peer3", "network audit verify peer3 --head 5f1c..."),
+)
+@with_options(AuditOptions)
+def audit(o: AuditOptions) -> None:
+    """Verify what a peer has kept of who did what, with whom, and what left its host.
+
+    Ends with 1 where a line was changed, dropped or put in.
+    """
+    from edgewise.cli.network_audit import audit as run
 
     run(o)
 

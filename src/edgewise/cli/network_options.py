@@ -354,11 +354,34 @@ class NodeOptions(CommonOptions, LogOptions):
     ] = False
 
 
+@dataclass(frozen=True)
+class AuditOptions(CommonOptions):
+    action: Annotated[str, typer.Argument(help="verify", metavar="verify", show_default=False)] = ""
+    folders: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Folders of peers, as mesh/peer3.", show_default=False, metavar="FOLDER..."
+        ),
+    ] = None
+    head: Annotated[
+        Text,
+        option(
+            OUTPUT,
+            "The hash of the last line as somebody else has it: lines that were cut off show.",
+            "--head",
+        ),
+    ] = None
+
+
 NETWORK_COMMANDS = (
     InitOptions,
     AddOptions,
     LeaveOptions,
     RenewOptions,
+    RequestOptions,
+    SignOptions,
+    RevokeOptions,
+    AuditOptions,
     LocalOptions,
     SchemaOptions,
     StatusOptions,

@@ -143,16 +143,19 @@ class Result:
         return animate_result(self, Path(path), frames)
 
 
+def own_version() -> str:
+    try:
+        return version("edgewise")
+    except PackageNotFoundError:  # a source tree on PYTHONPATH
+        return "0+unknown"
+
+
 def provenance(
     method: str, rounds: int, converged: bool, message: str, residual: float, note: str = ""
 ) -> dict[str, Any]:
     """What a saved model says of the run that it comes from."""
-    try:
-        ours = version("edgewise")
-    except PackageNotFoundError:  # a source tree on PYTHONPATH
-        ours = "0+unknown"
     return {
-        "edgewise": ours,
+        "edgewise": own_version(),
         "method": method,
         "method_note": note,
         "rounds": rounds,

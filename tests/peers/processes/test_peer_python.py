@@ -16,7 +16,10 @@ from peer_process import PATIENCE, Peers
 from uneven import problem_of
 
 import edgewise as ew
+from edgewise.peers.config.certificates import certificate_in
 from edgewise.peers.config.peer_config import Fit
+from edgewise.peers.operations.audit import verified
+from edgewise.peers.transport.frames import HEADER
 from edgewise.running.trace import COLUMNS
 
 pytestmark = pytest.mark.filterwarnings("ignore:peer . has one neighbour")
@@ -87,6 +90,19 @@ def test_one_from_python_and_one_from_the_command_line(tmp_path, problem, call):
     # one vector a round to one neighbour; the last may still be on its way out
     assert (np.abs(result.trace["rounds"] - result.trace["vectors_sent"]) <= 2).all()
     assert np.isnan(result.trace["bregman"]).all()
+    for i in range(2):
+        trail = verified(peers.configs[i].out)
+        assert trail.wrong == ""
+        frames, rest = divmod(trail.left["vectors"], HEADER.size + 8 * problem.size)
+        assert rest == 0
+        assert 119 <= frames <= 121
+        counted = peers.status(i)["neighbours"][str(1 - i)]["bytes_sent"]
+        assert counted <= sum(trail.left.values()) <= counted + HEADER.size, "but for a farewell"
+        lines = (peers.configs[i].out / "audit.jsonl").read_text().splitlines()
+        events = [json.loads(line) for line in lines]
+        assert [e["event"] for e in events] == ["start", "neighbour", "sent", "end"]
+        certificate = certificate_in(peers.configs[1 - i].certificate.read_bytes())
+        assert int(events[1]["certificate"], 16) == certificate.serial_number
 
 
 @pytest.mark.quick_if(lambda mode: mode == "strict")

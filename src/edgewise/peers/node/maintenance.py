@@ -31,6 +31,7 @@ async def maintain(peer: PeerState) -> None:
             reminder.look(peer.config)
             drop_silent_neighbours(peer)
             await peer.connections.look_for_revoked()
+            peer.trail.look()
             write_status(peer)
             peer.trace.flush()
             now = stamp_of(peer)

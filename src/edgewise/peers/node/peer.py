@@ -16,6 +16,7 @@ from edgewise.peers.config.peer_config import PeerConfig
 from edgewise.peers.node import agreement, checkpoint, estimates, scores
 from edgewise.peers.node.absence import count_lost_hops, ending_of
 from edgewise.peers.node.alarms import watch
+from edgewise.peers.node.audit_trail import AuditTrail
 from edgewise.peers.node.ending import MET
 from edgewise.peers.node.handshake import greeting_of, settle_edge
 from edgewise.peers.node.maintenance import maintain
@@ -123,6 +124,7 @@ class Peer(PeerState):
                 await asyncio.to_thread(size_up, self)
                 found = checkpoint.resume(self)  # before they are greeted: they are told the round
             self.begin_files()
+            self.begin_trail()
             await self.connections.open()
             log.info("listens at port %d", self.connections.port)
             maintenance = asyncio.ensure_future(maintain(self))
@@ -137,6 +139,14 @@ class Peer(PeerState):
             finally:
                 maintenance.cancel()
                 await self.connections.close()
+                self.trail.end(self.ending)
+
+    def begin_trail(self) -> None:
+        try:
+            self.trail = AuditTrail(self)
+            self.trail.begin()
+        except OSError as problem:
+            raise no_room(problem) from None
 
     def begin_files(self) -> None:
         try:

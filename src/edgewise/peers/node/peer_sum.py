@@ -16,6 +16,7 @@ from edgewise.peers.node.masks import MODULUS, Masker, fixed_point, floating_poi
 from edgewise.peers.node.result import PeerError
 from edgewise.peers.node.signals import stop_on_signals
 from edgewise.peers.node.tree_sum import missing, place_of, report_of, told_to
+from edgewise.peers.operations.audit import Audit, who
 from edgewise.peers.transport.connections import Connections
 from edgewise.peers.transport.frames import VERSION, MessageFormat, ProtocolError, max_frame_bytes
 from edgewise.peers.transport.links import Link, Mismatch
@@ -93,6 +94,9 @@ class PeerSum:
         stop, self.halt = stop_on_signals(self.wakeup)
         self.connections = Connections(self.config, self.links, self.most_bytes, self)
         await self.connections.open()
+        self.config.out.mkdir(0o700, parents=True, exist_ok=True)
+        told = {"name": self.name, "numbers": len(self.plain), "masked": self.masker is not None}
+        Audit(self.config.out).note("sum", peer=self.config.id, user=who(), **told)
         began = time.monotonic()
         try:
             while not self.known():

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -96,7 +97,9 @@ class PeerState:
         self.below_tol_at = -1  # the round of the last look at which the residual was small
         self.lost_hops: int | None = None  # how far the nearest peer is that lost a neighbour
         self.ending: Ending | None = None
+        self.trail: Any = None  # an `AuditTrail`, from the start of a run
         self.sent_before = {"vectors_sent": 0, "bytes_sent": 0}  # over links that are no more
+        self.kinds_before: Counter[str] = Counter()  # the same of this start, by kind
         self.started_at, self.seconds_before = time.monotonic(), 0.0
         self.state, self.begun = "waiting", False
         self.beat = time.monotonic()  # when its event loop turned last
@@ -174,6 +177,7 @@ class PeerState:
     def drop_link(self, other: int) -> None:
         """What was sent over it counts on."""
         link = self.links.pop(other)
+        self.kinds_before += link.bytes_by_kind
         self.sent_before = {k: n + getattr(link, k) for k, n in self.sent_before.items()}
 
     def seconds(self) -> float:

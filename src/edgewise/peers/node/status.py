@@ -25,6 +25,7 @@ def write_status(peer: PeerState) -> None:
         "held_out_words": None if peer.scores is None else in_words(peer.scores),
         "agreed_on": peer.agreed_on,
         "ending": None if peer.ending is None else peer.ending.table(),
+        "audit_head": None if peer.trail is None else peer.trail.audit.head,
         "alarms": list(peer.alarms.values()),
         "loss": peer.loss,
         "loss_of_zeros": None if peer.own_size is None else peer.own_size.of_zeros,

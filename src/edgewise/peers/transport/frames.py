@@ -159,6 +159,14 @@ def vectors_in(data: bytes, format: MessageFormat) -> int:
     return format.vectors + (told > format.head * NEWS.itemsize)
 
 
+def content_of(data: bytes, format: MessageFormat) -> str:
+    """What an encoded frame tells, in a word."""
+    kind = data[3]
+    if kind not in (VECTORS, DELTA):
+        return {SUM: "sums", GREETING: "greetings"}.get(kind, "signals")
+    return "matrices" if vectors_in(data, format) > format.vectors else "vectors"
+
+
 def require_finite(numbers: np.ndarray) -> None:
     """Beyond this a few more steps would come to what is not finite, and stay there."""
     if not np.abs(numbers).max(initial=0) <= LARGEST_NUMBER[numbers.dtype.itemsize]:

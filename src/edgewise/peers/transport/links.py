@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import time
+from collections import Counter
 from collections.abc import Coroutine
 from typing import Any, Protocol
 
@@ -29,6 +30,7 @@ from edgewise.peers.transport.frames import (
     Frame,
     MessageFormat,
     ProtocolError,
+    content_of,
     decode,
     encode,
     vectors_in,
@@ -114,6 +116,7 @@ class Link:
         # the stream
         self.last_heard = time.monotonic()
         self.bytes_sent = self.vectors_sent = self.bytes_heard = 0
+        self.bytes_by_kind: Counter[str] = Counter()  # of those sent
         self.protocol_errors = self.streams = 0
         self.connected = False
         self.responsive = False  # whether messages come over this stream, and in time
@@ -164,6 +167,7 @@ class Link:
     async def send(self, stream: Stream, data: bytes) -> None:
         await stream.write(data)  # waits while the neighbour is slow to read
         self.bytes_sent += len(data)
+        self.bytes_by_kind[content_of(data, self.format)] += len(data)
 
     def next_message(self, codec: DeltaCodec | None) -> bytes | None:
         if self.strict:
