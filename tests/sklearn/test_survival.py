@@ -28,7 +28,6 @@ def quick_compiles():
 STRATA = {
     "check_sample_weight_equivalence_on_dense_data": "rows that are left out, or come twice, are "
     "dealt out to other strata",
-    "check_sample_weights_invariance": "the same",
 }
 
 

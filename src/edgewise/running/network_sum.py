@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -34,6 +34,15 @@ LEAST_WIDTH = 16
 PATIENCE = 50  # looks that bring nothing, after which no more will
 
 
+@runtime_checkable
+class Adder(Protocol):
+    """One of several processes that add up together, such as a peer."""
+
+    least_count: int  # of people, that it tells
+
+    def add_up(self, values: np.ndarray) -> np.ndarray: ...
+
+
 @dataclass(frozen=True)
 class NetworkSum:
     """A sum, and how the nodes came to it."""
@@ -47,7 +56,7 @@ class NetworkSum:
 
 
 def sum_over(
-    graph: Graph | TimeVarying | str,
+    graph: Graph | TimeVarying | Adder | str,
     values: Any,
     accuracy: float = 1e-12,
     rounds: int = 100_000,
@@ -62,7 +71,7 @@ def sum_over(
     m_ij = 2 rho_ij x_i - m_ji. A node tells its neighbours its running estimate and nothing else.
     Lost messages, sleep and delays leave the sum as it is (`faults`).
 
-    graph     a `Graph`, or a text as `solve` takes it: "ring"
+    graph     a `Graph`, or a text as `solve` takes it: "ring"; at a peer its `Peer.sums`
     accuracy  the error that every node ends with at most, beside the sum of the absolute values,
               entry by entry. It is measured, as this process knows all values; peers, who do not,
               go by their residual
@@ -72,6 +81,8 @@ def sum_over(
     >>> total.value.round(9), total.reached
     (array([  6., 150.]), True)
     """
+    if isinstance(graph, Adder):
+        return at_peer(graph, values, faults or engine)
     several = isinstance(values, Sequence | np.ndarray)
     named: Any = graph_of(graph, len(values)) if several else graph
     network, faults = links_in_time(named, faults)
@@ -100,6 +111,15 @@ def sum_over(
     shape = numbers.shape[1:]
     at_nodes = (X * size).reshape(-1, *shape)
     return NetworkSum((mean * size).reshape(shape), at_nodes, error, error <= accuracy, taken, sent)
+
+
+def at_peer(adder: Adder, values: Any, besides: Any) -> NetworkSum:
+    """With the others, of which each has its own values; exact."""
+    if besides is not None:
+        raise MethodError("at a peer there are no faults to draw and no ranks: leave both out")
+    (own,) = as_arrays(values, 1)
+    total = np.asarray(adder.add_up(own))
+    return NetworkSum(total, total[None], 0.0, True, 0, 0.0)
 
 
 def averaged(
@@ -154,9 +174,14 @@ def as_numbers(graph: Any, values: Any) -> np.ndarray:
     """(V, ...)"""
     if not isinstance(graph, Graph):
         raise GraphError(f"{graph!r} is no Graph: sum_over(graph, values) in this order")
-    if not isinstance(values, Sequence | np.ndarray) or len(values) != graph.nodes:
+    return np.stack(as_arrays(values, graph.nodes))
+
+
+def as_arrays(values: Any, nodes: int) -> list[np.ndarray]:
+    """Of one shape, finite, as many as there are nodes."""
+    if not isinstance(values, Sequence | np.ndarray) or len(values) != nodes:
         many = len(values) if isinstance(values, Sequence | np.ndarray) else "no"
-        raise DataError(f"{many} values for {graph.nodes} nodes: give a list with one array each")
+        raise DataError(f"{many} values for {nodes} nodes: give a list with one array each")
     made: list[np.ndarray] = []
     for i, value in enumerate(values):
         try:
@@ -171,4 +196,4 @@ def as_numbers(graph: Any, values: Any) -> np.ndarray:
                 "the same shape"
             )
         made.append(each)
-    return np.stack(made)
+    return made

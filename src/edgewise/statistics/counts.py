@@ -9,7 +9,7 @@ import numpy as np
 from edgewise.data.disclosure import LEAST as LEAST
 from edgewise.data.disclosure import least_counts as least_counts
 from edgewise.errors import DataError, DisclosureError
-from edgewise.running.network_sum import NetworkSum, sum_over
+from edgewise.running.network_sum import Adder, NetworkSum, sum_over
 
 
 def require_cells(
@@ -36,6 +36,13 @@ def require_own(counts: np.ndarray, least: int, node: int) -> None:
 
 def in_cell(*where: int) -> str:
     return f"in cell {', '.join(map(str, where))}" if where else "in all"
+
+
+def stricter(graph: Any, least_count: Any) -> Any:
+    """At a peer, what its own configuration says, if that is more."""
+    if not isinstance(graph, Adder):
+        return least_count
+    return np.maximum(least_counts(least_count, 1), graph.least_count)
 
 
 def too_few(counts: np.ndarray, least: int) -> np.ndarray:
@@ -77,6 +84,7 @@ def sum_counts(
     if not isinstance(tables, Sequence | np.ndarray):
         raise DataError("give a list with one table of counts per node")
     made = [as_counts(table, node) for node, table in enumerate(tables)]
+    least_count = stricter(graph, least_count)
     for node, (counts, least) in enumerate(
         zip(made, least_counts(least_count, len(made)), strict=True)
     ):
@@ -104,7 +112,7 @@ def coarsened(
     tails  per node (t, J) counts beyond each point, where it is the last
     """
     J, start, kept = len(grid), 0, list[int]()
-    bounds = [int(each) for each in least_counts(least_count, len(cells))]
+    bounds = [int(each) for each in least_counts(stricter(graph, least_count), len(cells))]
     sums = [np.cumsum(np.pad(table, ((0, 0), (1, 0))), axis=1) for table in cells]
 
     def agreed(few: list[np.ndarray]) -> np.ndarray:

@@ -22,6 +22,7 @@ from edgewise.peers.node import peer_sum
 from edgewise.peers.node.masks import MODULUS, Masker, fixed_point, floating_point
 from edgewise.peers.node.peer_sum import PeerSum
 from edgewise.peers.node.result import PeerError
+from edgewise.peers.node.sums import Sums
 from edgewise.peers.operations import mesh
 from edgewise.peers.transport.reports import UNIT
 
@@ -100,7 +101,7 @@ def test_numbers_without_room_are_refused(value):
 # --- peers ----------------------------------------------------------------------------------------
 
 
-class Sums:
+class QueuedPeers:
     """Peers whose streams are queues."""
 
     def __init__(self, tmp_path, monkeypatch, graph=GRAPH):
@@ -125,7 +126,7 @@ class Sums:
 
 @pytest.mark.parametrize("masked", [False, True])
 def test_all_peers_have_the_exact_sum(tmp_path, monkeypatch, masked):
-    peers = Sums(tmp_path, monkeypatch)
+    peers = QueuedPeers(tmp_path, monkeypatch)
     values = np.random.default_rng(1).integers(-(10**6), 10**6, (6, 2, 3)) / 64
     first = asyncio.run(peers.all(values, masked=masked))
     for found in first:
@@ -146,7 +147,7 @@ def test_all_peers_have_the_exact_sum(tmp_path, monkeypatch, masked):
 
 def test_sums_one_after_the_other(tmp_path, monkeypatch):
     """Some are at the next while others are at this one."""
-    peers = Sums(tmp_path, monkeypatch)
+    peers = QueuedPeers(tmp_path, monkeypatch)
 
     async def work(i):
         got = []
@@ -162,7 +163,7 @@ def test_sums_one_after_the_other(tmp_path, monkeypatch):
 
 
 def test_a_peer_that_is_started_anew_ends_a_sum_with_masks_for_all(tmp_path, monkeypatch):
-    peers = Sums(tmp_path, monkeypatch)
+    peers = QueuedPeers(tmp_path, monkeypatch)
 
     async def work():
         tasks = [asyncio.ensure_future(peers.one(i, [1.0])) for i in range(5)]  # 5 is late
@@ -182,7 +183,7 @@ def test_a_peer_that_is_started_anew_ends_a_sum_with_masks_for_all(tmp_path, mon
 
 
 def test_without_masks_it_goes_on(tmp_path, monkeypatch):
-    peers = Sums(tmp_path, monkeypatch)
+    peers = QueuedPeers(tmp_path, monkeypatch)
 
     async def work():
         tasks = [asyncio.ensure_future(peers.one(i, [1.0], masked=False)) for i in range(5)]
@@ -197,7 +198,7 @@ def test_without_masks_it_goes_on(tmp_path, monkeypatch):
 
 
 def test_one_that_does_not_come(tmp_path, monkeypatch):
-    peers = Sums(tmp_path, monkeypatch)
+    peers = QueuedPeers(tmp_path, monkeypatch)
     results = asyncio.run(peers.all(np.ones((5, 1)), patience=1.0))
     assert all(isinstance(each, PeerError) for each in results)
     told = " ".join(map(str, results))
@@ -205,31 +206,71 @@ def test_one_that_does_not_come(tmp_path, monkeypatch):
 
 
 def test_peers_that_do_not_agree(tmp_path, monkeypatch):
-    peers = Sums(tmp_path, monkeypatch)
+    peers = QueuedPeers(tmp_path, monkeypatch)
     given = [np.ones(2)] * 5 + [np.ones(3)]
     told = " ".join(map(str, asyncio.run(peers.all(given, patience=5.0))))
     assert "has shape = [2] of the sum 'x', this peer [3]: make them the same" in told
 
 
-def test_over_tls(tmp_path):
+def over_tls(tmp_path, work, **options):
+    """What three peers come to, each in a thread: work(peer, its number)."""
     made = mesh.create(
         tmp_path / "m", ew.Graph.ring(3), Fit(), [()] * 3, lambda i: "127.0.0.1", 40000, 2
     )
     at = [f"127.0.0.1:{port}" for port in free_ports(3)]
-    peers = []
-    for i, config in made.peers.items():
-        around = tuple(replace(n, address=at[n.id]) for n in config.neighbours)
-        peers.append(ew.Peer(replace(config, listen=at[i], neighbours=around)))
     with ThreadPoolExecutor(3) as beside:
-        runs = [
-            beside.submit(peer.sum_over, [i + 0.5, -1.0], masked=True, patience=30.0)
-            for i, peer in enumerate(peers)
-        ]
-        assert [run.result().tolist() for run in runs] == [[4.5, -3.0]] * 3
+        runs = []
+        for i, config in made.peers.items():
+            around = tuple(replace(n, address=at[n.id]) for n in config.neighbours)
+            own = replace(config, listen=at[i], neighbours=around, **options)
+            runs.append(beside.submit(work, ew.Peer(own), i))
+        return [run.result() for run in runs]
+
+
+def test_a_peers_own_rule_counts_beside_what_is_asked_for():
+    sums = Sums(None, 7, "x")
+    with pytest.raises(
+        DisclosureError, match="node 0 has 6 in cell 0, and tells no count from 1 t"
+    ):
+        ew.sum_counts(sums, [[6, 9]], least_count=1)
+    with pytest.raises(DisclosureError, match="node 0 has 6 samples"):
+        ew.metrics.log_loss(sums, [[0, 1] * 3], [[0.5] * 6], least_count=1)
+    with pytest.raises(DisclosureError, match="node 0 has 6 samples"):
+        ew.metrics.r2(sums, [[0.0, 1.0] * 3], [[0.5] * 6], least_count=2)
+
+
+def test_over_tls(tmp_path):
+    def work(peer, i):
+        return peer.sum_over([i + 0.5, -1.0], masked=True, patience=30.0).tolist()
+
+    assert over_tls(tmp_path, work) == [[4.5, -3.0]] * 3
+
+
+def test_curves_and_metrics_of_peers(tmp_path):
+    """As with all nodes in one process; a peer's own rule of least counts is kept."""
+    rng = np.random.default_rng(0)
+    labels = [np.ceil(rng.exponential(5, 60)) * rng.choice([1, -1], 60) for _ in range(3)]
+    seen, chances = [rng.integers(2, size=60) for _ in range(3)], [rng.random(60) for _ in range(3)]
+
+    def work(peer, i):
+        sums = peer.sums("study", masked=True, patience=30.0)
+        curve = ew.kaplan_meier(sums, [labels[i]], range(1, 15), coarsen=True, least_count=1)
+        roc = ew.metrics.roc_auc(sums, [seen[i]], [chances[i]], [0.3, 0.6])
+        return curve, roc, ew.metrics.log_loss(sums, [seen[i]], [chances[i]])
+
+    here = ew.kaplan_meier("ring", labels, range(1, 15), coarsen=True, least_count=4)
+    roc = ew.metrics.roc_auc("ring", seen, chances, [0.3, 0.6])
+    loss = ew.metrics.log_loss("ring", seen, chances)
+    for i, (curve, own_roc, own_loss) in enumerate(over_tls(tmp_path, work, least_count=4)):
+        assert (curve.times == here.times).all()
+        assert (curve.survival == here.survival).all()
+        assert (own_roc.auc, own_roc.interval) == (roc.auc, roc.interval)
+        assert own_roc.nodes[0] == roc.nodes[i]
+        np.testing.assert_allclose(own_loss.value, loss.value, rtol=1e-11)
 
 
 def test_what_a_peer_refuses(tmp_path, monkeypatch):
-    peers = Sums(tmp_path, monkeypatch, ew.Graph.path(3))
+    peers = QueuedPeers(tmp_path, monkeypatch, ew.Graph.path(3))
     with pytest.raises(InputError, match="peer 0 has one neighbour, whom no mask hides"):
         PeerSum(peers.configs[0], [1.0], "x", True, 1.0)
     one = ew.Peer(read(peers.configs[1].path))

@@ -31,6 +31,7 @@ from edgewise.peers.node.signals import run_anywhere, stop_on_signals
 from edgewise.peers.node.state import PeerState
 from edgewise.peers.node.status import write_status
 from edgewise.peers.node.stepper import facts_of
+from edgewise.peers.node.sums import Sums
 from edgewise.peers.node.termination import (
     agree_to_stop,
     count_converged_hops,
@@ -102,6 +103,18 @@ class Peer(PeerState):
         made = PeerSum(self.config, values, name, masked, patience)
         with rate_limited():
             return run_anywhere(made.run(), lambda: made.halt())
+
+    def sums(self, name: str = "sums", *, masked: bool = False, patience: float = 600.0) -> Sums:
+        """What stands for a graph in `edgewise.sum_over`, `sum_counts`, `kaplan_meier`, `log_rank`
+        and `metrics`, for sums one after the other:
+
+            edgewise.kaplan_meier(peer.sums("study", masked=True), [labels], grid)
+        """
+
+        def add(values: np.ndarray, name: str) -> np.ndarray:
+            return self.sum_over(values, name, masked=masked, patience=patience)
+
+        return Sums(add, self.config.least_count, name)
 
     def sum_counts(self, table: Any, name: str = "counts", **options: Any) -> np.ndarray:
         """The same for counts of people, which are not told where a cell has somebody and fewer

@@ -40,7 +40,7 @@ def concordance_index(
     """
     z = quantile(confidence)
     nodes = by_node([as_labels(y) for y in labels], risk)
-    require_samples([len(y) for y, _ in nodes], least_count)
+    require_samples(graph, [len(y) for y, _ in nodes], least_count)
     terms, own = [], []
     for y, s in nodes:
         right, compared = pairs_of(y, s)

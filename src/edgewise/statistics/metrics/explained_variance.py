@@ -36,7 +36,7 @@ def r2(
     """
     z = quantile(confidence)
     nodes = [(y.astype(np.float64), s) for y, s in by_node(labels, predicted)]
-    require_samples([len(y) for y, _ in nodes], least_count)
+    require_samples(graph, [len(y) for y, _ in nodes], least_count)
     n, total = sums(graph, [[len(y), y.sum()] for y, _ in nodes], options)
     mean = total / n
     terms = []

@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 from edgewise.errors import DataError
 from edgewise.running.network_sum import sum_over
-from edgewise.statistics.counts import least_counts, require_cells
+from edgewise.statistics.counts import least_counts, require_cells, stricter
 
 
 def by_node(labels: Any, said: Any, width: int = 1) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -51,10 +51,10 @@ def checked_edges(grid: Any) -> np.ndarray:
     return edges
 
 
-def require_samples(sizes: Sequence[int], least_count: Any) -> None:
+def require_samples(graph: Any, sizes: Sequence[int], least_count: Any) -> None:
     """That every node has none, or enough to tell sums over its samples."""
     for node, (size, least) in enumerate(
-        zip(sizes, least_counts(least_count, len(sizes)), strict=True)
+        zip(sizes, least_counts(stricter(graph, least_count), len(sizes)), strict=True)
     ):
         require_cells(np.array([size]), int(least), node, lambda _: "samples", "leave the node out")
 

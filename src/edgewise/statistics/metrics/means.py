@@ -28,7 +28,7 @@ def pooled(
     options: dict[str, Any],
 ) -> MeanScore:
     z = quantile(confidence)
-    require_samples([len(each) for each in losses], least_count)
+    require_samples(graph, [len(each) for each in losses], least_count)
     n, total = sums(graph, [[len(each), each.sum()] for each in losses], options)
     mean = total / n
     (squares,) = sums(graph, [[np.sum((each - mean) ** 2)] for each in losses], options)
