@@ -8,9 +8,9 @@ import pytest
 import statsmodels.api as sm
 
 import edgewise as ew
-from edgewise.errors import AccuracyWarning, ProblemError, UnknownName
+from edgewise.errors import AccuracyWarning, GraphError, ProblemError, UnknownName
 from edgewise.inference.estimation import Wanted, estimation
-from edgewise.running.summary import answered
+from edgewise.running.summary import answered, summary_of
 
 LOG = sm.families.links.Log()
 N, NODES = 150, 5
@@ -129,6 +129,24 @@ def test_weights_are_precisions_or_trials():
     assert ours.log_likelihood == near(theirs.llf)
 
 
+def test_offsets_and_observed_information():
+    y, exposure = CASES["poisson"][2], RNG.uniform(0.5, 2, N)
+    theirs = sm.GLM(y, Z, sm.families.Poisson(), exposure=exposure).fit(tol=1e-14)
+    known = {"weights": "sample", "intercept": True}
+    problem = ew.Problem(ew.split(X, y, NODES), ew.Poisson(), exposure=exposure, **known)
+    ours = summed(problem, last_first(theirs.params))
+    assert ours.std_err == near(theirs.bse)
+    assert ours.log_likelihood == near(theirs.llf)
+    assert ours.null_deviance is None  # it has no formula
+    loss, family, y = CASES["gamma"]
+    model = sm.GLM(y, Z, family)
+    theirs = model.fit(tol=1e-14, maxiter=300)
+    problem = ew.Problem(ew.split(X, y, NODES), loss, **known)
+    ours = summed(problem, last_first(theirs.params), information="observed")
+    seen = -np.linalg.inv(model.hessian(theirs.params, scale=theirs.scale, observed=True))
+    assert ours.std_err == near(np.sqrt(np.diag(seen)))
+
+
 def test_over_a_network_of_standardised_columns():
     _, family, y = CASES["logistic"]
     shards, _ = ew.standardize(ew.split(X, y, NODES), "ring")
@@ -144,6 +162,13 @@ def test_over_a_network_of_standardised_columns():
     model, _, names = result.model, str(ours), ours.frame().index
     assert ours.coef == near([model.intercept[0], *model.coef[0]])
     assert list(names) == ["Intercept", "x0", "x1", "x2"]
+
+
+def test_sums_take_links_that_go_both_ways():
+    _, _, y = CASES["squared"]
+    problem = ew.Problem(ew.split(X, y, NODES), ew.Squared(), weights="sample")
+    with pytest.raises(GraphError, match='graph="ring"'):
+        summary_of(problem, ew.DirectedGraph.cycle(NODES), np.zeros(3), Wanted())
 
 
 def test_likelihood_ratios():

@@ -8,6 +8,8 @@ import numpy as np
 from edgewise.data.disclosure import LEAST, require_samples
 from edgewise.engines.faults import Faults
 from edgewise.engines.mpi import MPI
+from edgewise.errors import GraphError
+from edgewise.graph.directed import DirectedGraph
 from edgewise.graph.graph import Graph
 from edgewise.inference.bootstrap import Bootstrap, bootstrap_steps
 from edgewise.inference.estimates import Inference
@@ -21,7 +23,7 @@ Add = Callable[[list[np.ndarray]], np.ndarray]
 
 def summary_of(
     problem: Problem,
-    graph: Graph,
+    graph: Graph | str,
     x: np.ndarray,
     wanted: Wanted,
     accuracy: float = 1e-12,
@@ -36,7 +38,7 @@ def summary_of(
 
 def bootstrap_of(
     problem: Problem,
-    graph: Graph,
+    graph: Graph | str,
     x: np.ndarray,
     replicates: int,
     seed: int,
@@ -51,7 +53,13 @@ def bootstrap_of(
     return answered(steps, problem, add)
 
 
-def adding(graph: Graph, accuracy: float, faults: Faults | None, engine: MPI | None) -> Add:
+def adding(graph: Graph | str, accuracy: float, faults: Faults | None, engine: MPI | None) -> Add:
+    if isinstance(graph, DirectedGraph):
+        raise GraphError(
+            "sums go both ways along every link, and those of the fit go one way: give another "
+            'graph, as graph="ring"'
+        )
+
     def add(values: list[np.ndarray]) -> np.ndarray:
         return sum_over(graph, values, accuracy, faults=faults, engine=engine).value
 
