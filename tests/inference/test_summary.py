@@ -225,6 +225,21 @@ def test_cox_is_that_of_statsmodels(ties):
     assert ours.robust("cluster").std_err == near(np.sqrt(np.diag(sandwich)), 1e-6)
 
 
+def test_weights_of_cox_are_cases():
+    time, died = RNG.exponential(8, N), RNG.random(N) < 0.7
+    labels, w = ew.survival_labels(time, died), WEIGHT.astype(int)
+    problem = ew.Problem(
+        ew.split(X, labels, NODES), ew.CoxPH("breslow"), weights="sample", sample_weight=WEIGHT
+    )
+    strata, many = nodes_of(problem), np.repeat(np.arange(N), w)
+    model = sm.PHReg(time[many], X[many], status=died[many], strata=strata[many], ties="breslow")
+    theirs = model.fit(tol=1e-14)
+    ours = summed(problem, theirs.params)
+    assert ours.std_err == near(theirs.bse, 1e-6)
+    assert ours.log_likelihood == near(theirs.llf, 1e-6)
+    assert ours.events == (WEIGHT * died).sum()
+
+
 def test_nodes_that_count_alike_have_a_sandwich():
     _, _, y = CASES["logistic"]
     shards = ew.split(X, y, NODES, how="size", seed=1)
@@ -271,6 +286,10 @@ def test_a_ridge_takes_from_the_spread_of_estimates():
     ours = summed(problem, last_first(at @ y))
     assert ours.covariance == near(ours.scale * at @ at.T)
     assert ours.size == near(np.trace(Z @ at))
+    scores = Z * (y - Z @ at @ y)[:, None]
+    bread = np.linalg.inv(Z.T @ Z + R)
+    spread = scores.T @ scores - np.outer(scores.sum(0), scores.sum(0)) / N
+    assert ours.robust("HC0").covariance == near(bread @ spread @ bread)
     assert "A ridge shrinks" in str(ours)
     with pytest.raises(ProblemError, match="ratios of likelihoods"):
         ours.likelihood_ratio_test()

@@ -198,7 +198,7 @@ def whole_sums(problem: Problem, i: int, x: np.ndarray) -> Sums:
         "samples": float((w > 0).sum()),
         "weight": float(w.sum()),
         "cases": float(w.sum()),
-        "events": float(((y > 0) & (w > 0)).sum()),
+        "events": float(w @ (y > 0)),
         "counted": e,
         "proportion": e**2 / w.sum(),
         "quadratic": quadratic_of(problem, i),
