@@ -205,6 +205,15 @@ def test_one_that_does_not_come(tmp_path, monkeypatch):
     assert "no sum after 1 s: peers 5 have yet to tell theirs; with masks nobody can be" in told
 
 
+def test_keys_that_make_no_secret(tmp_path, monkeypatch):
+    """All zeros, say: who sends it would know the mask, whatever this peer's key is."""
+    monkeypatch.setattr(Masker, "public", (0, 0))
+    peers = QueuedPeers(tmp_path, monkeypatch)
+    results = asyncio.run(peers.all(np.ones((6, 1)), patience=5.0))
+    assert all(isinstance(each, PeerError) for each in results)
+    assert "says no usable key" in " ".join(map(str, results))
+
+
 def test_peers_that_do_not_agree(tmp_path, monkeypatch):
     peers = QueuedPeers(tmp_path, monkeypatch)
     given = [np.ones(2)] * 5 + [np.ones(3)]
@@ -269,6 +278,7 @@ def test_curves_and_metrics_of_peers(tmp_path):
         np.testing.assert_allclose(own_loss.value, loss.value, rtol=1e-11)
 
 
+@pytest.mark.filterwarnings("ignore:peer . has one neighbour")
 def test_what_a_peer_refuses(tmp_path, monkeypatch):
     peers = QueuedPeers(tmp_path, monkeypatch, ew.Graph.path(3))
     with pytest.raises(InputError, match="peer 0 has one neighbour, whom no mask hides"):

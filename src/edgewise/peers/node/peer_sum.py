@@ -156,7 +156,10 @@ class PeerSum:
                 )
         if not self.used and len(there) == len(self.links):
             publics = {j: public_in(j, key) for j, key in there.items()}
-            masked = self.masker.masked(self.plain, publics)
+            try:
+                masked = self.masker.masked(self.plain, publics)
+            except ValueError:  # a point that makes no secret
+                raise PeerError("a neighbour says no usable key: no sum is made with it") from None
             self.own, self.used = tuple(n * UNIT for n in masked), there
         return self.own is not None
 
