@@ -4,7 +4,8 @@
     python benchmarks/sparse_local.py --l1    with an l1 penalty of 1e-4, not a ridge of 1/N
 
 20,000 rcv1-like rows (`sparse.rcv1_like`), 47,236 unknowns, logistic loss, no intercept. An epoch
-is as many oracle calls as samples. Both solve the same problem; what counts are the ratios.
+is as many oracle calls as samples; over nodes the gap is the divergence, which no disagreement
+hides. Both solve the same problem; what counts are the ratios.
 """
 
 import argparse
@@ -75,7 +76,7 @@ def main() -> None:
     many, graph = problem_of(NODES), ew.Graph.random(NODES, LINKS, seed=0)
 
     def enough(row: dict) -> bool:
-        return bool(row["objective_gap"] <= LEVEL * best)
+        return bool(row["bregman"] <= LEVEL * star.objective)
 
     star = ew.reference(many)
     result = ew.solve(
@@ -83,7 +84,7 @@ def main() -> None:
         callback=enough,
     )  # fmt: skip
     last = {name: float(column[-1]) for name, column in result.trace.columns.items()}
-    epochs, gap = last["oracle_calls"] * NODES / ROWS, last["objective_gap"] / star.objective
+    epochs, gap = last["oracle_calls"] * NODES / ROWS, last["bregman"] / star.objective
     print(
         f"{NODES} nodes, lt-saga-pd: {last['rounds']:.0f} rounds, {epochs:.0f} epochs to {gap:.1e}"
     )

@@ -1,8 +1,8 @@
 """Coordinates that a node's samples seldom touch: they catch up when they are touched.
 
 Between two touches a step is x <- soft(a x + b, threshold), with one a and one b. Without a
-threshold many of them are one linear map. With one they are while x keeps its sign: for how long is
-found by halving. Within bounds they are that map, clipped: x goes one way, and where it meets a
+threshold many of them are one linear map. With one they are while x keeps its sign: for how long, a
+logarithm tells. Within bounds they are that map, clipped: x goes one way, and where it meets a
 bound it stays.
 """
 
@@ -70,6 +70,17 @@ def soft(y, threshold):
 
 
 @njit
+def until_zero(a, x, drift, m):
+    """About how many of m steps x <- a x + drift take x no further than zero."""
+    steps = -x / drift if drift != 0 else np.inf
+    if 0 < a < 1:
+        rest = drift / (1 - a)
+        left = rest / (rest - x) if rest != x else 1.0
+        steps = np.log(left) / np.log(a) if left > 0 else np.inf
+    return np.int64(min(max(steps, 0), m - 1))
+
+
+@njit
 def softly(power, series, x, force, threshold, m):
     """x after m steps with a threshold."""
     while m > 0:
@@ -84,15 +95,13 @@ def softly(power, series, x, force, threshold, m):
         end = power[m] * x + drift * series[m]
         if end * sign > 0:  # it goes one way, towards where it would rest
             return end
-        kept, lost = 0, m  # steps after which the sign is the same, and is not
-        while lost - kept > 1:
-            middle = (kept + lost) // 2
-            if (power[middle] * x + drift * series[middle]) * sign > 0:
-                kept = middle
-            else:
-                lost = middle
+        kept = until_zero(power[1], x, drift, m)
+        while kept > 0 and (power[kept] * x + drift * series[kept]) * sign <= 0:
+            kept -= 1
+        while kept + 1 < m and (power[kept + 1] * x + drift * series[kept + 1]) * sign > 0:
+            kept += 1
         x = soft(power[1] * (power[kept] * x + drift * series[kept]) + force, threshold)
-        m -= lost
+        m -= kept + 1
     return x
 
 
@@ -107,6 +116,10 @@ def of_kind(lazy, free):
 def later(kind, x, force, m):
     """x after m steps, of which none was its own."""
     if kind.threshold > 0:
+        if m == 1:
+            return soft(kind.power[1] * x + force, kind.threshold)
+        if x == 0 and abs(force) <= kind.threshold:
+            return x
         return softly(kind.power, kind.series, x, force, kind.threshold, m)
     if m > 0 and (x < kind.lower or x > kind.upper):  # the first step brings it within bounds
         x, m = min(max(kind.power[1] * x + force, kind.lower), kind.upper), m - 1
