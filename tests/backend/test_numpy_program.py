@@ -176,7 +176,8 @@ def test_early_rounds_are_those_of_the_compiled_program(monkeypatch, method):
         np.testing.assert_allclose(found.trace[column], expected.trace[column], atol=1e-5 * first)
 
 
-def test_a_small_run_compiles_nothing(monkeypatch):
+@pytest.mark.parametrize("method", ["auto", "saga-pd"])
+def test_a_small_run_compiles_nothing(monkeypatch, method):
     said = []
 
     def hear(name, *_, **__):
@@ -185,7 +186,7 @@ def test_a_small_run_compiles_nothing(monkeypatch):
     jax.clear_caches()
     jax.monitoring.register_event_duration_secs_listener(hear)
     try:
-        run(monkeypatch, True, "auto")
+        run(monkeypatch, True, method)
     finally:
         jax.monitoring.unregister_event_duration_listener(hear)
     assert any("jaxpr_trace" in name for name in said)

@@ -14,7 +14,7 @@ from edgewise.problem.block import Block
 
 EARLY_ROUNDS = 400  # that NumPy runs in less time than compiling them takes
 EARLY_LOCAL_ROUNDS = 30  # where a round is many steps
-FEW_NODES = 64  # that it takes one after another, in a pass over uneven samples
+FEW_NODES = 32  # that it takes one after another, in a pass over uneven samples
 
 
 class EarlyRounds:
@@ -43,7 +43,8 @@ class EarlyRounds:
     def early_steps(self, carry: Any, first: int, steps: int) -> int:
         """Of so many steps those that NumPy takes: a matter of rounds' numbers alone, so that a run
         comes to the same iterates wherever it is looked at, or stopped and resumed."""
-        most = EARLY_ROUNDS if getattr(self.method, "local", 1) == 1 else EARLY_LOCAL_ROUNDS
+        local = getattr(self.method, "local", None)
+        most = EARLY_ROUNDS if local is None else EARLY_LOCAL_ROUNDS
         early = max(0, min(steps, (most - first) // len(self.method.phases)))
         return early if early and self.early_program(carry) is not None else 0
 
