@@ -5,6 +5,7 @@
     python benchmarks/libraries.py --row edgewise       rows with this in their name; likewise
     python benchmarks/libraries.py --nda FOLDER         a clone of the repository, for nda's rows
     python benchmarks/libraries.py --python PYTHON      a Python 3.13, for decent-bench's
+    python benchmarks/libraries.py --again              with the steps found before, much sooner
     python benchmarks/libraries.py --page               the table in docs/performance.md again
 
 Others run in an environment of their own, out/libraries, which this makes from PyPI where there is
@@ -26,7 +27,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from libraries_race import LEVELS, SHARE, Race, Shared, load, one_core, rounded, search
+from libraries_race import LEVELS, SHARE, Race, Shared, load, middle, one_core, rounded, search
 
 if __name__ == "__main__":
     one_core()
@@ -51,7 +52,7 @@ LIBRARIES = ("decent-bench==0.3.0", "tvopt==0.2.7", "scikit-learn", "cvxpy", "co
 UNTUNED = ("auto", "lt-saga-pd", "saga-pd")
 TUNED = {"a9a": ("gt-saga", "network-svrg", "nids"), "ridge": ("gt-saga", "network-svrg", "nids")}
 TUNED["lasso"] = ("pg-extra", "nids")
-TRIES = 3  # of scikit-learn's fits
+TRIES = 15  # of scikit-learn's fits
 
 
 # --- our rows ------------------------------------------------------------------------------------
@@ -80,17 +81,22 @@ def our_run(problem: Shared, name: str, eta: Any, limit: float) -> dict[str, Any
     return race.result() | {"starting": starting, "called": chosen}
 
 
-def our_rows(problem: Shared, limit: float, name: str) -> list[dict[str, Any]]:
-    if name in UNTUNED:
-        return [our_run(problem, name, None, limit) | {"steps": "untuned", "values": {}}]
+def our_rows(
+    problem: Shared, limit: float, name: str, kept: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    def run(eta: Any) -> dict[str, Any]:
+        return middle(lambda: our_run(problem, name, eta, limit))
 
-    def run(steps: dict[str, float], allowed: float) -> dict[str, Any]:
+    if name in UNTUNED:
+        return [run(None) | {"steps": "untuned", "values": {}}]
+    if kept:
+        return [kept[0] | run(kept[0]["values"]["eta"])]
+
+    def short(steps: dict[str, float], allowed: float) -> dict[str, Any]:
         return our_run(problem, name, steps["eta"], allowed)
 
-    values, result, runs = search(run, {"eta": 1 / problem.smoothness()}, limit / SHARE)
-    if result["ended"] == "time":
-        result = our_run(problem, name, values["eta"], limit)
-    return [result | {"steps": "tuned", "values": values, "runs": runs}]
+    values, _, runs = search(short, {"eta": 1 / problem.smoothness()}, limit / SHARE)
+    return [run(values["eta"]) | {"steps": "tuned", "values": values, "runs": runs}]
 
 
 # --- scikit-learn, all data in one place ---------------------------------------------------------
@@ -174,7 +180,9 @@ def environment(given: str | None) -> Path | str:
     return python
 
 
-def their_rows(problem: Shared, row: str, o: argparse.Namespace) -> dict[str, Any]:
+def their_rows(
+    problem: Shared, row: str, o: argparse.Namespace, kept: list[dict[str, Any]]
+) -> dict[str, Any]:
     if row.startswith("nda") and o.nda is None:
         return {"reason": "nda is on no registry; give --nda a clone of it"}
     python = environment(o.python)
@@ -183,6 +191,7 @@ def their_rows(problem: Shared, row: str, o: argparse.Namespace) -> dict[str, An
     script = Path(__file__).with_name("libraries_theirs.py")
     command = [python, script, OUT / f"{problem.name}.npz", row, "--seconds", str(o.seconds)]
     command += ["--nda", o.nda.resolve()] if o.nda else []
+    command += ["--again", json.dumps(kept)] if kept else []
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         return {"reason": done.stderr.strip().splitlines()[-1]}
@@ -192,17 +201,22 @@ def their_rows(problem: Shared, row: str, o: argparse.Namespace) -> dict[str, An
 # --- all of it -----------------------------------------------------------------------------------
 
 
-def rows_of(problem: Shared) -> dict[str, Callable[[argparse.Namespace], dict[str, Any]]]:
+def names_of(problem: Shared) -> list[str]:
     from libraries_theirs import METHODS
 
-    made: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {}
-    for name in estimators(problem):
-        made[f"scikit-learn {name}"] = lambda o, name=name: {"rows": centralised(problem, name)}
-    for name in (*UNTUNED, *TUNED[problem.name]):
-        made[f"edgewise {name}"] = lambda o, name=name: {"rows": our_rows(problem, o.seconds, name)}
-    for name in METHODS:
-        made[name] = lambda o, name=name: their_rows(problem, name, o)
-    return made
+    floor = [f"scikit-learn {name}" for name in estimators(problem)]
+    return [*floor, *(f"edgewise {n}" for n in (*UNTUNED, *TUNED[problem.name])), *METHODS]
+
+
+def measure(
+    problem: Shared, row: str, o: argparse.Namespace, kept: list[dict[str, Any]]
+) -> dict[str, Any]:
+    library, name = row.split(" ", 1)
+    if library == "scikit-learn":
+        return {"rows": centralised(problem, name)}
+    if library == "edgewise":
+        return {"rows": our_rows(problem, o.seconds, name, kept)}
+    return their_rows(problem, row, o, kept)
 
 
 def described(problem: Shared) -> dict[str, Any]:
@@ -224,6 +238,7 @@ def main() -> None:
     add("--seconds", type=float, default=4.0, help="that a run may take")
     add("--nda", type=Path, help="a clone of Network-Distributed-Algorithm")
     add("--python", help="a Python 3.13")
+    add("--again", action="store_true", help="with the steps that were found before")
     add("--page", action="store_true", help="nothing but the table, from what is kept")
     o = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
@@ -236,11 +251,12 @@ def main() -> None:
             print(f"{name}: skipped: {reason}")
             continue
         problem.save(OUT)
-        for row, measure in rows_of(problem).items():
+        for row in names_of(problem):
             if o.row and not any(part in row for part in o.row):
                 continue
-            found = measure(o)
             kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+            old = kept.get(name, {"rows": {}})["rows"].get(row, {}).get("rows", [])
+            found = measure(problem, row, o, old if o.again else [])
             about = kept.setdefault(name, {"rows": {}}) | {"problem": rounded(described(problem))}
             about["rows"][row] = rounded(found)
             kept[name] = about

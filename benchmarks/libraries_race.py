@@ -153,6 +153,14 @@ def score(result: dict[str, Any]) -> tuple[int, float]:
     return 1, result["gap"]
 
 
+def middle(run: Callable[[], dict[str, Any]], times: int = 3) -> dict[str, Any]:
+    """The median run of a few, where it takes less than a second; else the only one."""
+    runs = [run()]
+    while len(runs) < times and runs[0]["ended"] == "reached" and runs[0]["spent"] < 1:
+        runs.append(run())
+    return sorted(runs, key=score)[len(runs) // 2]
+
+
 def search(
     run: Callable[[dict[str, float], float], dict[str, Any]],
     start: dict[str, float],
@@ -182,6 +190,58 @@ def search(
                 if seen[key] < best:
                     best, found, moved = seen[key], (steps, result), True
     return *found, len(seen)
+
+
+def timed(problem: Shared, method: Any, steps: dict[str, float], variant: Any, limit: float) -> Any:
+    race = Race(problem, limit)
+    try:
+        with np.errstate(all="ignore"):
+            method.run(problem, race, steps, variant)
+    except Enough:
+        pass
+    return race.result()
+
+
+def measured(problem: Shared, method: Any, limit: float) -> list[dict[str, Any]]:
+    """Rows: with the documented steps, and tuned."""
+
+    def run(steps: dict[str, float], variant: Any, allowed: float) -> dict[str, Any]:
+        return timed(problem, method, steps, variant, allowed)
+
+    documented = method.start(problem) | method.documented
+    first = middle(lambda: run(documented, method.variants[0], limit))
+    rows = [first | {"steps": "documented"}]
+    rows[0]["values"] = documented
+    tuned: dict[str, Any] | None = None
+    runs = 0
+    for variant in method.variants:
+
+        def given(
+            steps: dict[str, float], allowed: float, variant: Any = variant
+        ) -> dict[str, Any]:
+            return run(steps, variant, allowed)
+
+        steps, result, count = search(given, method.start(problem), limit / SHARE)
+        runs += count
+        result = middle(lambda given=given, steps=steps: given(steps, limit))
+        if tuned is None or score(result) < score(tuned):
+            shown = steps if variant is None else steps | {"batch": variant}
+            tuned = result | {"steps": "tuned", "values": shown}
+    assert tuned is not None
+    return [*rows, tuned | {"runs": runs}]
+
+
+def again(
+    problem: Shared, method: Any, limit: float, kept: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """The same rows, with the steps that were found before."""
+    rows = []
+    for old in kept:
+        steps = dict(old["values"])
+        batch = steps.pop("batch", None)
+        more = middle(lambda s=steps, b=batch: timed(problem, method, s, b, limit))
+        rows.append(old | more)
+    return rows
 
 
 def one_core(core: int | None = None) -> None:

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # before NumPy
 
 import numpy as np
-from libraries_race import SHARE, Enough, Race, Shared, load, one_core, score, search
+from libraries_race import Enough, Race, Shared, again, load, measured, one_core
 
 Steps = dict[str, float]
 
@@ -235,39 +235,6 @@ METHODS = {
 }
 
 
-def measured(problem: Shared, method: Method, limit: float) -> list[dict[str, Any]]:
-    """Rows: with the documented steps, and tuned."""
-
-    def run(steps: Steps, variant: Any, allowed: float) -> dict[str, Any]:
-        race = Race(problem, allowed)
-        try:
-            with np.errstate(all="ignore"):
-                method.run(problem, race, steps, variant)
-        except Enough:
-            pass
-        return race.result()
-
-    documented = method.start(problem) | method.documented
-    rows = [run(documented, method.variants[0], limit) | {"steps": "documented"}]
-    rows[0]["values"] = documented
-    tuned: dict[str, Any] | None = None
-    runs = 0
-    for variant in method.variants:
-
-        def given(steps: Steps, allowed: float, variant: Any = variant) -> dict[str, Any]:
-            return run(steps, variant, allowed)
-
-        steps, result, count = search(given, method.start(problem), limit / SHARE)
-        runs += count
-        if result["ended"] == "time":
-            result = given(steps, limit)
-        if tuned is None or score(result) < score(tuned):
-            shown = steps if variant is None else steps | {"batch": variant}
-            tuned = result | {"steps": "tuned", "values": shown}
-    assert tuned is not None
-    return [*rows, tuned | {"runs": runs}]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -275,6 +242,7 @@ def main() -> None:
     parser.add_argument("problem", type=Path)
     parser.add_argument("method", choices=METHODS)
     parser.add_argument("--seconds", type=float, default=4)
+    parser.add_argument("--again", type=json.loads, help="rows whose steps to take, as JSON")
     parser.add_argument("--nda", type=Path, help="a clone of Network-Distributed-Algorithm")
     o = parser.parse_args()
     one_core()
@@ -285,7 +253,10 @@ def main() -> None:
         print(json.dumps({"reason": "takes no penalty"}))
         return
     of = "0.2" if method.library == "nda" else version(method.library)
-    rows = measured(problem, method, o.seconds)
+    if o.again:
+        rows = again(problem, method, o.seconds, o.again)
+    else:
+        rows = measured(problem, method, o.seconds)
     print(json.dumps({"version": of, "rows": rows}))
 
 
