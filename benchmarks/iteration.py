@@ -120,7 +120,7 @@ def main() -> None:
         row(name, *times, base)
         row(f"{name}, literal", base)
     row("memory floor", bound)
-    console = Console()
+    console = Console(width=120)
     console.print(table)
     data = problem.shards.X.nbytes / 2**30
     console.print(f"data {data:.2f} GB, peak resident memory {resident_gigabytes():.2f} GB")
