@@ -230,7 +230,7 @@ def notes(problem: Problem, totals: Totals, kind: str, wanted: Wanted, off: floa
             "A ridge shrinks the estimates: standard errors are smaller than without it, and "
             "intervals are about what it shrinks to, not about the coefficients themselves."
         )
-    if wanted.debias and problem.penalised:
+    if wanted.debias and (problem.penalised or float(np.asarray(problem.loss.ridge))):
         told.append("Without the penalty: the estimates are not the model's own coefficients.")
     if kind in (kinds.ROBUST, kinds.ROBUST_FEW) and not totals.alike:
         told.append("Nodes count alike, and not samples: there is no likelihood.")
