@@ -24,6 +24,7 @@ from edgewise.cli.node import level_of
 from edgewise.cli.peer_status import Status, show, status_of, table_of
 from edgewise.cli.shell import INTERRUPTED, NEIGHBOURS_AWAY, NOT_CONVERGED, output
 from edgewise.cli.watch import follow, summary
+from edgewise.data.shards import TERMS
 from edgewise.errors import InputError
 
 if TYPE_CHECKING:
@@ -135,7 +136,9 @@ def split_files(
         arrays = {"X": X if isinstance(X, np.ndarray) else X.toarray(), "y": y}
         if shards.columns is not None:
             arrays["columns"] = np.array(shards.columns)
-        np.savez(path, **arrays)  # type: ignore[arg-type]
+        own = slice(int(shards.first[place]), int(shards.first[place]) + len(y))
+        terms = {name: a[own] for name in TERMS if (a := getattr(shards, name)) is not None}
+        np.savez(path, **arrays, **terms)  # type: ignore[arg-type]
         if classes is not None and config.fit.classes is None:
             known = tuple(np.asarray(classes).tolist())
             save(replace(config, fit=replace(config.fit, classes=known)))

@@ -143,6 +143,10 @@ class InitOptions(CommonOptions, KeyOptions, MethodOptions):
         Number,
         option(PROBLEM, "Part of every peer's samples that the model is tried on, as 0.2."),
     ] = None
+    offset: Annotated[Text, same(TableOptions, "offset")] = None
+    exposure: Annotated[Text, same(TableOptions, "exposure")] = None
+    case_weight: Annotated[Text, same(TableOptions, "case_weight")] = None
+    trials: Annotated[Text, same(TableOptions, "trials")] = None
     summary: Annotated[
         Text,
         option(

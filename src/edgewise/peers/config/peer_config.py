@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from edgewise.data.row_terms import TermColumns
 from edgewise.errors import InputError
 from edgewise.fileio import read_toml, toml
 from edgewise.peers.config import certificates
@@ -48,6 +49,10 @@ class Fit:
     standardize: bool = False  # columns, by means and spreads of all peers' samples
     holdout: float | None = None  # part of every peer's samples that models are tried on
     summary: str | None = None  # the covariance of standard errors, where they are wanted
+    offset: str | None = None  # a table's column that is added to margins
+    exposure: str | None = None  # one whose logarithm is
+    case_weight: str | None = None  # one that says how many samples a row stands for
+    trials: str | None = None  # one of which labels are the successes
     ridge: float = 0.0
     intercept: bool = False
     classes: tuple[Any, ...] | None = None
@@ -107,6 +112,11 @@ class PeerConfig:
         fit = self.fit
         after = fit.holdout is not None or fit.summary is not None
         return self.weighs_samples or fit.standardize or after
+
+    @property
+    def terms(self) -> TermColumns:
+        """Columns of tables that are no features."""
+        return TermColumns(*(getattr(self.fit, name) for name in TermColumns._fields))
 
     @property
     def classes(self) -> tuple[Any, ...] | None:

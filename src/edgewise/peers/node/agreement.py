@@ -13,7 +13,7 @@ from edgewise.peers.node.checkpoint import data_digest
 from edgewise.peers.node.fit_identity import Identity, identity_of, require_same
 from edgewise.peers.node.generations import CHECKPOINT
 from edgewise.peers.node.handshake import agreed
-from edgewise.peers.node.own_problem import refitted
+from edgewise.peers.node.own_problem import refitted, total_weight
 from edgewise.peers.node.state import PeerState
 from edgewise.peers.node.tree_sum import missing, place_of, report_of, told_to
 from edgewise.peers.transport.reports import Report, exact, parts_of, rounded, sum_in
@@ -22,7 +22,8 @@ from edgewise.running.standardize import first_sums, scaling_of, second_sums
 log = logging.getLogger("edgewise.peers")
 
 SAMPLES, SPREAD = "samples", "spread"  # stages
-COUNTS = 3  # numbers at the head of the first: samples, held out, peers with sparse columns
+COUNTS = 4  # numbers at the head of the first: samples, held out, peers with sparse columns, and
+# the sum of case weights
 AGREEMENT = "agreement.json"
 TELL_EVERY = 10.0  # seconds
 
@@ -74,7 +75,8 @@ async def agree(peer: PeerState, stop: asyncio.Event) -> bool:
     X = peer.problem.shards.X
     dense = isinstance(X, np.ndarray)
     held = 0 if peer.held is None else len(peer.held.y)
-    counts = np.array([len(peer.problem.labels), held, not dense], np.float64)
+    weight = total_weight(peer.problem)
+    counts = np.array([len(peer.problem.labels), held, not dense, weight], np.float64)
     standardize = peer.config.fit.standardize
     sums = first_sums(X, np.ones(X.shape[0]))[1:] if standardize else np.zeros(0)
     first = await total_of(peer, SAMPLES, np.concatenate([counts, sums]), stop)
@@ -107,7 +109,7 @@ def take(peer: PeerState) -> None:
         about, unit = centre_of(first)
         shift, square = np.split(rounded(peer.totals[SPREAD].sums), 2)
         scaling = scaling_of(about, unit, shift / N, square / N, not sparse, int(N))
-    weight = V / N if peer.config.weighs_samples else None
+    weight = V / first[3] if peer.config.weighs_samples else None
     peer.problem = refitted(peer.config, peer.problem, scaling, weight)
     peer.agreed_on = {"samples": int(N), "peers": list(total.ids), "held_out": int(first[1])}
     peer.agreeing = False

@@ -52,7 +52,7 @@ def watch(peer: PeerState, measured: dict[str, np.ndarray]) -> bool:
 
 def counted(problem: Problem) -> tuple[int, float]:
     """Its samples, and how much the mean of their losses counts."""
-    return int(problem.counts[0]), 1.0 if problem.scale is None else float(problem.scale[0])
+    return int(problem.counts[0]), 1.0 if problem.scale is None else float(problem.scale.mean())
 
 
 def misfit(own: OwnSize, loss: float, samples: int, pulls: dict[int, float]) -> str:

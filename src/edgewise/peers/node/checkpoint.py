@@ -93,7 +93,8 @@ def data_digest(problem: Any) -> str:
     """Of the data themselves."""
     sum, X = hashlib.sha256(), problem.shards.X
     parts = [X.data, X.indices, X.indptr] if hasattr(X, "indptr") else [X]
-    for part in (*parts, problem.labels):
+    terms = [a for a in (problem.shards.offset, problem.shards.weight) if a is not None]
+    for part in (*parts, problem.labels, *terms):
         sum.update(np.ascontiguousarray(part).data)
     return sum.hexdigest()
 

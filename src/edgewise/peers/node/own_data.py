@@ -1,6 +1,7 @@
 """A peer's own data, as the schema says that they are to be, and part of them held out."""
 
 import logging
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,8 +14,9 @@ from edgewise.data.cells import absent, label_column, others, read_cells, read_l
 from edgewise.data.frames import Frame, place, source
 from edgewise.data.loading import kind_of_file, read_samples
 from edgewise.data.preparation import Preparation
+from edgewise.data.row_terms import TermColumns
 from edgewise.data.scaling import Standardization
-from edgewise.data.shards import Shards
+from edgewise.data.shards import TERMS, Shards
 from edgewise.data.tables import read_table
 from edgewise.errors import DataError, InputError
 from edgewise.peers.config.peer_config import PeerConfig
@@ -64,6 +66,7 @@ def held_out(shards: Shards, part: float, seed: int, id: int) -> OwnData:
 
 
 def rows(shards: Shards, which: np.ndarray) -> Shards:
+    terms = {name: a[which] for name in TERMS if (a := getattr(shards, name)) is not None}
     return Shards(
         shards.X[which],
         shards.y[which],
@@ -72,6 +75,7 @@ def rows(shards: Shards, which: np.ndarray) -> Shards:
         lines=None if shards.lines is None else shards.lines[which],
         scaling=shards.scaling,
         preparation=shards.preparation,
+        **terms,
     )
 
 
@@ -81,8 +85,11 @@ def read_shard(config: PeerConfig, shard: Any, label: str | None) -> Shards:
         path = Path(shard)
         if kind_of_file(path) == "table" and schema is not None:
             known = {*schema.names, *schema.ignore, schema.label or "", label or ""}
-            return by_schema(schema, read_table(path, names=known - {""}), None, label)
-        samples = read_samples(path, config.fit.features, label=label or "last")
+            known |= {*config.terms.names}
+            table = read_table(path, names=known - {""})
+            return by_schema(schema, table, None, label, config.terms)
+        terms = config.terms if kind_of_file(path) == "table" else TermColumns()
+        samples = read_samples(path, config.fit.features, label=label or "last", terms=terms)
         made = Shards(
             samples.X,
             samples.y,
@@ -90,12 +97,16 @@ def read_shard(config: PeerConfig, shard: Any, label: str | None) -> Shards:
             columns=samples.columns,
             lines=samples.lines,
             preparation=samples.preparation,
+            offset=samples.terms.offset,
+            weight=samples.terms.weight,
         )
+    elif isinstance(shard, Shards):
+        made = shard
     elif schema is not None and frames.is_frame(table := frames.as_pandas(shard)):
-        return by_schema(schema, table, None, label)
+        return by_schema(schema, table, None, label, config.terms)
     else:
         if schema is not None and frames.is_frame(X := frames.as_pandas(shard[0])):
-            return by_schema(schema, X, shard[1], None)
+            return by_schema(schema, X, shard[1], None, config.terms)
         made = Shards.from_parts([shard])
     return made if schema is None else of_numbers(schema, made, str(config.path))
 
@@ -126,15 +137,21 @@ def scaling_of(schema: Schema, made: Preparation) -> Standardization | None:
     return Standardization(np.array(centre), np.array(scale))
 
 
-def by_schema(schema: Schema, table: Frame, y: Any, label: str | None) -> Shards:
+def by_schema(
+    schema: Schema, table: Frame, y: Any, label: str | None, terms: TermColumns
+) -> Shards:
     """Columns by name, in the schema's order; y where the table has no labels itself."""
     table = table.set_axis([str(name) for name in table.columns], axis=1)
+    table, of_rows = terms.taken_from(table, label or schema.label)
     if y is None:
         target = label_column(table, label or schema.label or "last")
         y = checked_labels(schema, table, target)
         table = table.drop(columns=target)
     require_columns(schema, table)
+    y = of_rows.rates(y, source(table))
     made = preparation_of(schema)
+    names = {name: getattr(terms, name) for name in ("offset", "exposure", "trials")}
+    made = replace(made, **names)
     for column in schema.columns:
         if column.type == TEXT:
             table = with_texts(table, column.name)
@@ -145,6 +162,7 @@ def by_schema(schema: Schema, table: Frame, y: Any, label: str | None) -> Shards
     lines = np.asarray(frame.index, np.int64) if frame.index.name == frames.LINE else None
     counts = np.array([len(frame)])
     options: dict[str, Any] = {"lines": lines, "scaling": scaling, "preparation": made}
+    options |= {name: getattr(of_rows, name) for name in TERMS}
     return Shards(X, y, counts, columns=made.names, **options)
 
 
@@ -251,4 +269,5 @@ def of_numbers(schema: Schema, shards: Shards, at: str) -> Shards:
     scaling = scaling_of(schema, made)
     X = X if scaling is None else scaling.apply(X)
     options: dict[str, Any] = {"lines": shards.lines, "scaling": scaling}
+    options |= {name: getattr(shards, name) for name in TERMS}
     return Shards(X, shards.y, shards.counts, columns=names, **options)

@@ -62,8 +62,19 @@ def refitted(config: PeerConfig, problem: Problem, scaling: Any, weight: float |
     made.ids = problem.ids
     own = int(made.counts[0])
     if weight is not None:
-        made.scale = np.full(own, own * weight)
+        each = case_weights(made)
+        made.scale = np.full(own, own * weight) if each is None else each * own * weight
     return made
+
+
+def case_weights(problem: Problem) -> np.ndarray | None:
+    return problem.shards.weight if isinstance(problem.shards, Shards) else None
+
+
+def total_weight(problem: Problem) -> float:
+    """Of the peer's samples, each of which counts one by itself."""
+    each = case_weights(problem)
+    return float(problem.counts[0] if each is None else each.sum())
 
 
 def as_one_of_equals(config: PeerConfig, problem: Problem) -> Problem:
@@ -71,7 +82,7 @@ def as_one_of_equals(config: PeerConfig, problem: Problem) -> Problem:
     the ridge, and its own messages would say nothing of theirs."""
     if problem.scale is None:
         return problem
-    return refitted(config, problem, None, 1 / int(problem.counts[0]))
+    return refitted(config, problem, None, 1 / total_weight(problem))
 
 
 def coupled_node(config: PeerConfig, shards: Shards | None, loss: Any) -> Problem:

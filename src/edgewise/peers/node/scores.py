@@ -15,6 +15,7 @@ from edgewise.peers.node.state import PeerState
 from edgewise.peers.node.tree_sum import missing, place_of, report_of
 from edgewise.peers.transport.links import Link
 from edgewise.peers.transport.reports import UNIT, Report, exact, rounded
+from edgewise.running.goodness import has_means, predictions
 from edgewise.running.model_form import KINDS, ModelForm
 
 log = logging.getLogger("edgewise.peers")
@@ -30,7 +31,8 @@ def wanted(peer: PeerState) -> bool:
 
 
 def own_sums(peer: PeerState, x: np.ndarray) -> tuple[int, ...]:
-    """Rows, labels that are right, the sum of log losses, of y, of y^2, and of squared errors."""
+    """Rows, labels that are right, the sum of log losses (of deviances, of labels that have means
+    by a link), of y, of y^2, and of squared errors."""
     held, form = peer.held, ModelForm.of(peer.problem)
     least = peer.config.least_count
     if held is not None and 0 < len(held.y) < least:
@@ -47,12 +49,15 @@ def own_sums(peer: PeerState, x: np.ndarray) -> tuple[int, ...]:
     X = peer.problem.scaling.apply(held.X) if standardized else held.X
     W, b = form.weights(x)
     z = np.asarray(X @ W.T) + b
+    z = z if held.offset is None else z + held.offset[:, None]
     n = float(len(held.y))
     if form.classes is None:
         y = held.y.astype(np.float64)
         squares = sum(square(value) for value in y.tolist())
-        of_y, errors = exact([float(np.sum(y))]), exact([float(np.sum((y - z[:, 0]) ** 2))])
-        return (*exact([n, 0.0, 0.0]), *of_y, squares, *errors)
+        loss: Any = peer.problem.loss
+        wrong = float(np.sum((y - predictions(loss, z[:, 0])) ** 2))
+        deviance = float(np.sum(loss.deviance(z[:, 0], y))) if has_means(loss) else 0.0
+        return (*exact([n, 0.0, deviance, float(np.sum(y))]), squares, *exact([wrong]))
     z = np.concatenate([np.zeros_like(z), z], 1) if z.shape[1] == 1 else z
     true = np.searchsorted(form.classes, held.y)
     right = float(np.sum(z.argmax(1) == true))
@@ -82,6 +87,8 @@ def scores_of(peer: PeerState, total: Report) -> dict[str, Any]:
             said["log_loss"] = float(each["log_loss"])
         return said
     spread = each["yy"] - each["y"] ** 2
+    if has_means(peer.problem.loss):
+        said["deviance"] = float(each["log_loss"])
     said["mse"] = float(each["errors"])
     said["r2"] = float(1 - each["errors"] / spread) if spread > 0 else None
     return said
@@ -91,6 +98,7 @@ def in_words(scores: dict[str, Any]) -> str:
     called = {
         "accuracy": "accuracy",
         "log_loss": "log loss",
+        "deviance": "mean deviance",
         "mse": "mean squared error",
         "r2": "R²",
     }
