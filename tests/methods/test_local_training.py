@@ -224,3 +224,13 @@ def test_it_takes_no_stream():
     assert ew.PrimalDual(ew.SGD()).streams
     with pytest.raises(MethodError, match="needs a finite set of samples"):
         ew.solve(problem, ew.Graph.ring(3), ew.PrimalDual(ew.SGD(), local=5), rounds=2)
+
+
+def test_one_row_much_longer_than_the_others_does_not_throw_squared_loss_off():
+    """What SAGA remembers of it is old when it is drawn again: with steps of 1/L it diverges."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((80, 5)), rng.standard_normal(80)
+    X[7] *= 20
+    problem = ew.Problem(ew.split(X, y, nodes=4), ew.Squared(), penalty=ew.L1(0.01))
+    result = ew.solve(problem, ew.Graph.ring(4), "lt-saga-pd", rounds=60, record_every=20)
+    assert result.trace["bregman"][-1] < 1e-4 * result.trace["bregman"][0]

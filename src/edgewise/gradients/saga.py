@@ -26,10 +26,14 @@ class SAGA(Sampled):
         return 1 / (3 * s.expected(self.batch))
 
     def local_step(self, s: Curvatures) -> np.ndarray:
-        """1 / (L + mu K), as its analysis for strongly convex functions would have it but for a
-        factor, mu the ridge, and no less than "auto"."""
-        L = s.expected(self.batch)
-        return 1 / np.minimum(3 * L, L + s.ridge * s.counts)
+        """With mu the ridge, 1 / (2 L + min(L, 2 mu K)), as its analyses for convex and for
+        strongly convex functions have it. Losses whose curvature falls away take twice that at
+        most, 1 / min(3 L, L + mu K), and never less; squared loss would diverge with it where a
+        row is much longer than the others: what is remembered of it is old when it is drawn."""
+        L, muK = s.expected(self.batch), s.ridge * s.counts
+        if s.saturates:
+            return 1 / np.minimum(3 * L, L + muK)
+        return 1 / (2 * L + np.minimum(L, 2 * muK))
 
     def theory_step(self, s: Curvatures) -> np.ndarray:
         return 1 / (8 * s.sample)

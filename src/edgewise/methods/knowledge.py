@@ -86,8 +86,9 @@ def neighbourhood(
     columns = zip(*(known[:5] for known in facts), strict=True)
     degrees, counts, sample, mean, intercept = map(np.array, columns)
     ridge = float(problem.loss.ridge)
+    saturates = bool(getattr(problem.loss, "saturates", False))
     return Knowledge(
-        ReportedSmoothness(counts, sample, mean, intercept, ridge, problem.size),
+        ReportedSmoothness(counts, sample, mean, intercept, ridge, problem.size, saturates),
         degrees,
         np.zeros(1, np.int64),
         1 + np.arange(2 * len(edges)).reshape(-1, 2),

@@ -151,6 +151,10 @@ class Curvatures(Protocol):
         """Of the loss, the same at all nodes."""
 
     @property
+    def saturates(self) -> bool:
+        """Whether losses are as curved as this at small margins alone, as the logistic one is."""
+
+    @property
     def size(self) -> int:
         """n, how many unknowns there are."""
 

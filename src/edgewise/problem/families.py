@@ -168,6 +168,7 @@ class Binomial(Bernoulli, Linear):
     weights."""
 
     ridge: Any = 0.0
+    saturates: ClassVar[bool] = True
     trials: ClassVar[bool] = True  # sample weights are
 
     def value(self, z: Array, y: Array) -> Array:

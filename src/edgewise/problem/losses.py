@@ -65,6 +65,7 @@ class Linear:
     hessian_continuous: ClassVar[bool] = True
     convex: ClassVar[bool] = True
     smooth: ClassVar[bool] = True  # whether the slope's derivative is bounded over all margins
+    saturates: ClassVar[bool] = False  # whether it is near that bound at small margins alone
     outputs: int = 1
     ridge: Any
 
@@ -102,6 +103,7 @@ class Logistic(Signed, Linear):
 
     compiled_as = "logistic"
 
+    saturates: ClassVar[bool] = True
     ridge: Any = 0.0
 
     def value(self, z: Array, y: Array) -> Array:
@@ -231,6 +233,7 @@ class Sigmoid(Linear):
     """
 
     convex: ClassVar[bool] = False
+    saturates: ClassVar[bool] = True
     ridge: Any = 0.0
 
     def value(self, z: Array, y: Array) -> Array:
@@ -250,6 +253,7 @@ class Sigmoid(Linear):
 class Multinomial(Linear):
     """log(sum_c exp z_c) - z_y over C classes; the model is C rows of weights, flattened."""
 
+    saturates: ClassVar[bool] = True
     ridge: Any = 0.0
     outputs: int = 0  # C, which Problem fills in from the labels
 

@@ -44,6 +44,7 @@ class Smoothness:
         self.nodes = len(self.counts)
         self.size = problem.size
         self.ridge = float(problem.loss.ridge)
+        self.saturates = bool(getattr(problem.loss, "saturates", False))
         tops = problem.cost_tops
         self.costs = 0.0 if tops is None else np.asarray(self._gather(tops), np.float64)
 
@@ -236,6 +237,7 @@ class ReportedSmoothness:
     intercept: np.ndarray
     ridge: float
     size: int
+    saturates: bool = False
 
     def expected(self, batch: int) -> np.ndarray:
         return expected_smoothness(self, batch)
