@@ -11,16 +11,17 @@ from typer.testing import CliRunner
 from edgewise.cli.app import app
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-UNIT = DEPLOY / "edgewise-peer@.service"
+UNIT, RELAY = DEPLOY / "edgewise-peer@.service", DEPLOY / "edgewise-relay.service"
 
 
-def test_systemd_takes_the_unit():
+@pytest.mark.parametrize("unit", [UNIT, RELAY], ids=["peer", "relay"])
+def test_systemd_takes_the_unit(unit):
     if shutil.which("systemd-analyze") is None:
         pytest.skip("there is no systemd-analyze here")
     done = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", str(UNIT)], capture_output=True, text=True
+        ["systemd-analyze", "verify", "--man=no", str(unit)], capture_output=True, text=True
     )
-    assert UNIT.name not in done.stderr, done.stderr
+    assert unit.name not in done.stderr, done.stderr
 
 
 def documents():
@@ -47,11 +48,16 @@ def test_what_the_cluster_is_told_hangs_together():
     assert found["Service"]["spec"]["ports"][0]["targetPort"] in ports
 
 
+def started_by(unit):
+    (words,) = re.findall(r"^ExecStart=/usr/bin/env edgewise (.*)$", unit.read_text(), re.M)
+    return words.split()
+
+
 def test_commands_are_those_that_there_are():
-    (words,) = re.findall(r"^ExecStart=/usr/bin/env edgewise (.*)$", UNIT.read_text(), re.M)
     container = documents()["Job"]["spec"]["template"]["spec"]["containers"][0]
-    for command in (words.split(), container["args"]):
-        told = CliRunner().invoke(app, [command[0], "--help"]).output
+    for command in (started_by(UNIT), started_by(RELAY), container["args"]):
+        of_network = command[: 1 + (command[0] == "network")]
+        told = CliRunner().invoke(app, [*of_network, "--help"]).output
         assert all(word in told for word in command if word.startswith("--"))
     copied = re.findall(r"^COPY (?:--from=\S+ )?(\S+)", (DEPLOY / "Dockerfile").read_text(), re.M)
     assert copied == [".", "/opt/edgewise"]

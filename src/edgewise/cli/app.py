@@ -15,6 +15,7 @@ from edgewise.cli.network_options import (
     LeaveOptions,
     LocalOptions,
     NodeOptions,
+    RelayOptions,
     RenewOptions,
     RequestOptions,
     RevokeOptions,
@@ -298,6 +299,24 @@ def sign(o: SignOptions) -> None:
 def revoke(o: RevokeOptions) -> None:
     """Take back all certificates that a peer has had, as when its key may have been stolen."""
     from edgewise.cli.network_keys import revoke as run
+
+    run(o)
+
+
+@of_network.command(
+    "relay",
+    epilog=examples(
+        "network relay mesh --make", "network relay relay-files --listen 0.0.0.0:24690"
+    ),
+)
+@with_options(RelayOptions)
+def relay(o: RelayOptions) -> None:
+    """Pass on what peers say to each other that cannot reach each other, until it is stopped.
+
+    It needs authority.pem, relay.pem and relay.key in its folder, and learns who talks to whom and
+    how much, but nothing of what: peers have TLS with each other, and its certificate is no peer's.
+    """
+    from edgewise.cli.network_relay import relay as run
 
     run(o)
 

@@ -34,6 +34,7 @@ def init(o: InitOptions) -> None:
     from edgewise.peers.node.supported_methods import require_method
     from edgewise.peers.operations import mesh
     from edgewise.peers.operations.authority import CERTIFICATE, KEY
+    from edgewise.peers.relay import identity
 
     graph = graph_of(o)
     fit = fit_of(o)
@@ -52,6 +53,8 @@ def init(o: InitOptions) -> None:
     if o.schema is not None:
         own["schema"] = read_schema(o.schema)
 
+    own |= relay_of(o)
+
     def own_of(id: int) -> dict[str, Any]:
         return own | metrics_of(o, id)
 
@@ -60,6 +63,8 @@ def init(o: InitOptions) -> None:
     )
     peers = [describe(created, config) for config in created.peers.values()]
     name = created.peers[0].mesh
+    if o.relay is not None:
+        identity.certify(created.folder, name, o.days)
     console = output(o)
     console.print(
         f"{name}: {graph.nodes} peers and {graph.edge_count} edges, in {created.folder}"
@@ -81,6 +86,13 @@ def init(o: InitOptions) -> None:
         highlight=False,
         soft_wrap=True,
     )
+    if o.relay is not None:
+        console.print(
+            f"at {o.relay}, with a copy of {CERTIFICATE}, {identity.PEM} and {identity.KEY} in "
+            "FOLDER:\n  edgewise network relay FOLDER",
+            highlight=False,
+            soft_wrap=True,
+        )
     if o.json:
         print_json(
             {
@@ -103,6 +115,16 @@ def metrics_of(o: InitOptions, id: int) -> dict[str, str]:
         return {}
     own_host = "{id}" in o.host
     return {"metrics": address_of("127.0.0.1", o.metrics_port + (0 if own_host else id))}
+
+
+def relay_of(o: InitOptions) -> dict[str, str]:
+    from edgewise.peers.config.rules import RELAY
+
+    if o.relay is None:
+        return {}
+    if not RELAY.fits(o.relay):
+        raise InputError(f"--relay is {o.relay!r}: give HOST:PORT of a relay")
+    return {"relay": o.relay}
 
 
 def add(o: AddOptions) -> None:

@@ -109,6 +109,15 @@ class InitOptions(CommonOptions, KeyOptions, MethodOptions):
             show_default="any that is free; the log names it",
         ),
     ] = None
+    relay: Annotated[
+        Text,
+        option(
+            PEERS,
+            "HOST:PORT of a relay (`network relay`), by which all peers reach each other: they "
+            "dial out alone, and listen nowhere.",
+            show_default="none",
+        ),
+    ] = None
     keys_on_hosts: Annotated[
         bool,
         option(
@@ -258,6 +267,23 @@ class RevokeOptions(CommonOptions, MeshOptions):
 
 
 @dataclass(frozen=True)
+class RelayOptions(CommonOptions, KeyOptions, LogOptions, MeshOptions):
+    listen: Annotated[str, option(PEERS, "Where peers call it.")] = "0.0.0.0:24690"
+    make: Annotated[
+        bool,
+        option(
+            PEERS,
+            "Make the relay's key and certificate and end, where the authority's key is.",
+            "--make",
+        ),
+    ] = False
+    connections: Annotated[
+        int, option(PEERS, "At most, two for each edge; each takes up to half a megabyte.")
+    ] = 256
+    megabytes: Annotated[float, option(PEERS, "That it passes on of one peer in a second.")] = 50.0
+
+
+@dataclass(frozen=True)
 class LocalOptions(CommonOptions, DataOptions, LogOptions, MeshOptions):
     data: Annotated[
         Text,
@@ -385,6 +411,7 @@ NETWORK_COMMANDS = (
     RequestOptions,
     SignOptions,
     RevokeOptions,
+    RelayOptions,
     AuditOptions,
     LocalOptions,
     SchemaOptions,

@@ -166,7 +166,7 @@ def test_the_lower_number_dials_unless_it_is_said(peer):
     ],
 )
 def test_mistakes_are_named_by_file_and_key(peer, old, new, message, monkeypatch):
-    monkeypatch.setattr("edgewise.peers.config.peer_config.PATIENCE_WITH_FILES", 0.0)
+    monkeypatch.setattr("edgewise.peers.config.identity.PATIENCE_WITH_FILES", 0.0)
     text = peer.path.read_text()
     assert old in text
     peer.path.write_text(text.replace(old, new, 1))
@@ -211,7 +211,7 @@ def test_a_key_that_others_may_read_is_refused(peer, mode):
 
 
 def test_certificates_of_others_are_refused(peer, monkeypatch):
-    monkeypatch.setattr("edgewise.peers.config.peer_config.PATIENCE_WITH_FILES", 0.0)
+    monkeypatch.setattr("edgewise.peers.config.identity.PATIENCE_WITH_FILES", 0.0)
     peer.authority.write_bytes(OTHER[1])
     with pytest.raises(InputError, match=r"is not signed by peer\.authority"):
         load(peer.path)

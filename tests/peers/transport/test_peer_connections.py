@@ -19,7 +19,7 @@ from peer_ends import configs_of, elsewhere, opened, until
 from edgewise.errors import InputError
 from edgewise.peers.config import certificates, revocation
 from edgewise.peers.operations import authority, keys
-from edgewise.peers.transport import connections
+from edgewise.peers.transport import callers, connections
 from edgewise.peers.transport.failure_reasons import reason_of, text_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*has one neighbour")
@@ -269,7 +269,7 @@ def test_a_list_that_the_authority_has_not_signed_says_nothing(tmp_path, said):
 
 
 def test_files_that_do_not_fit_leave_what_was_there(tmp_path, said, monkeypatch):
-    monkeypatch.setattr("edgewise.peers.config.peer_config.PATIENCE_WITH_FILES", 0.05)
+    monkeypatch.setattr("edgewise.peers.config.identity.PATIENCE_WITH_FILES", 0.05)
     configs = configs_of(tmp_path)
 
     async def talk():
@@ -436,7 +436,7 @@ def test_one_that_has_finished_need_not_be_there(tmp_path, caplog):
 def test_silent_callers_hold_a_bounded_number_of_descriptors_and_keep_nobody_out(
     tmp_path, monkeypatch, said
 ):
-    monkeypatch.setattr(connections, "MOST_UNKNOWN", 10)
+    monkeypatch.setattr(callers, "MOST_UNKNOWN", 10)
     configs = configs_of(tmp_path)
 
     async def talk():
@@ -445,7 +445,7 @@ def test_silent_callers_hold_a_bounded_number_of_descriptors_and_keep_nobody_out
                 await asyncio.open_connection("127.0.0.1", port_of(configs[1])) for _ in range(30)
             ]
             await until(lambda: b.connections.failed_handshakes == 20)
-            assert len(b.connections.unknown) == 10
+            assert len(b.connections.callers.unknown) == 10
             for reader, _ in silent[:20]:
                 with suppress(ConnectionError):
                     assert await reader.read(1) == b""  # the oldest are those that are gone
@@ -468,11 +468,11 @@ def test_a_caller_that_says_nothing_is_let_go(tmp_path, monkeypatch, said):
             assert await reader.read(1) == b""
             assert b.connections.failed_handshakes == 1
             writer.close()
-            await until(lambda: not b.connections.unknown)
+            await until(lambda: not b.connections.callers.unknown)
 
     asyncio.run(talk())
 
 
 def test_the_limits_are_as_documented():
     assert connections.HANDSHAKE_TIMEOUT == 10
-    assert connections.MOST_UNKNOWN == 128
+    assert callers.MOST_UNKNOWN == 128

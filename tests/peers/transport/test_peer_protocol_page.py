@@ -15,7 +15,8 @@ from edgewise.peers.config.rules import FIT
 from edgewise.peers.node.handshake import greeting_of
 from edgewise.peers.transport import doubles, frames, heartbeat
 from edgewise.peers.transport.bounds import MORE, MOST_TOLD, PART_SENT
-from edgewise.peers.transport.connections import HANDSHAKE_TIMEOUT, MOST_UNKNOWN
+from edgewise.peers.transport.callers import MOST_UNKNOWN
+from edgewise.peers.transport.connections import HANDSHAKE_TIMEOUT
 from edgewise.peers.transport.delta_encoding import DeltaCodec
 from edgewise.peers.transport.edge_facts import (
     COUNTS_APART,

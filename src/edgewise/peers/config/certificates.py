@@ -35,6 +35,11 @@ def name_of(mesh: str, id: int) -> str:
     return f"peer-{id}.{mesh}.edgewise"
 
 
+def relay_name(mesh: str) -> str:
+    """Of what passes on what peers say to each other; it can be taken for no peer."""
+    return f"relay.{mesh}.edgewise"
+
+
 def id_of(names: Iterable[str | bytes], mesh: str) -> int | None:
     """The one peer of this mesh that a verified certificate's names name, if they do."""
     form = re.compile(PEER_NAME.format(mesh=re.escape(mesh)))

@@ -9,11 +9,8 @@
 [schema]       what every peer's table holds, column by column (`schema`)
 """
 
-import os
-import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +18,7 @@ from edgewise.data.row_terms import TermColumns
 from edgewise.errors import InputError
 from edgewise.fileio import read_toml, toml
 from edgewise.peers.config import certificates
+from edgewise.peers.config.identity import Identity, require_held
 from edgewise.peers.config.rules import FIT, NEEDED, NEIGHBOUR, PEER, checked
 from edgewise.peers.config.schema import TABLE, Schema, schema_in
 from edgewise.peers.config.tables import require_between, require_cost, require_penalty
@@ -28,7 +26,6 @@ from edgewise.peers.config.tables import require_between, require_cost, require_
 METRICS = "127.0.0.1:0"
 TABLES = ("between", "cost", "penalty")
 PATHS = ("authority", "certificate", "key", "out")
-PATIENCE_WITH_FILES = 1.0  # seconds that a key and its certificate may take to be replaced
 
 
 @dataclass(frozen=True)
@@ -36,6 +33,7 @@ class Neighbour:
     id: int
     address: str
     dial: bool  # whether this peer dials: by default the one with the lower number
+    relay: str | None = None  # by which the two meet, where neither can be reached
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ class Fit:
 
 
 @dataclass(frozen=True)
-class PeerConfig:
+class PeerConfig(Identity):
     path: Path
     mesh: str
     id: int
@@ -89,6 +87,7 @@ class PeerConfig:
     record_every: int = 10
     drop_after: float | None = None  # None: as long as the run took until then, within bounds
     metrics: str | None = METRICS
+    relay: str | None = None  # to all neighbours that have no other
     least_count: int = 5  # of people, below which it tells no count and no matrix
     between: dict[str, Any] = field(default_factory=dict)
     cost: dict[str, Any] = field(default_factory=dict)
@@ -127,23 +126,6 @@ class PeerConfig:
     def penalised(self) -> bool:
         return bool(self.penalty or self.own_penalty)
 
-    def credentials(self) -> tuple[bytes, bytes, bytes]:
-        """Authority, key and certificate as they are now: they may be renewed while a peer runs.
-
-        Two files cannot be replaced at one moment, so they get a second to fit together.
-        """
-        patience = time.monotonic() + PATIENCE_WITH_FILES
-        while True:
-            authority, key, certificate = (
-                read_part(self, name) for name in ("authority", "key", "certificate")
-            )
-            wrong = misfit(self, authority, key, certificate)
-            if wrong is None:
-                return authority, key, certificate
-            if time.monotonic() > patience:
-                raise InputError(f"{self.path}: {wrong}")
-            time.sleep(0.05)
-
     def agreed(self) -> dict[str, Any]:
         """What neighbours compare field by field before they start, as JSON can hold it."""
         fit = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self.fit).items()}
@@ -180,7 +162,7 @@ def read(path: str | Path) -> PeerConfig:
     listed = given.get("neighbour", [])
     if not isinstance(listed, list):
         raise InputError(f"{path}: [neighbour] is one table: write [[neighbour]]")
-    neighbours = [neighbour_in(each, path, peer["id"]) for each in listed]
+    neighbours = [neighbour_in(each, path, peer["id"], peer.get("relay")) for each in listed]
     between, cost, penalty = (given.get(table, {}) for table in TABLES)
     between = require_between(between, [n.id for n in neighbours], str(path))
     own: dict[str, Any] = {
@@ -195,9 +177,9 @@ def read(path: str | Path) -> PeerConfig:
     return config
 
 
-def neighbour_in(given: Any, path: Path, own: int) -> Neighbour:
+def neighbour_in(given: Any, path: Path, own: int, relay: str | None) -> Neighbour:
     values = checked(given, NEIGHBOUR, str(path), "neighbour.", ("id", "address"))
-    return Neighbour(**{"dial": own < values["id"], **values})
+    return Neighbour(**{"dial": own < values["id"], "relay": relay, **values})
 
 
 def require_sound(config: PeerConfig) -> None:
@@ -251,66 +233,11 @@ def require_no_sums_of_couplings(config: PeerConfig) -> None:
 
 def require_identity(config: PeerConfig) -> None:
     """Raises InputError unless the files say that this is this peer, and nobody else can."""
-    if os.name == "posix" and config.key.exists() and readable_by_others(config.key):
-        raise InputError(
-            f"{config.path}: peer.key, {config.key}, can be read by others: chmod 600 it, or renew "
-            "it with `edgewise network renew` if somebody may have"
-        )
-    authority, _, certificate = config.credentials()
-    at, name = f"{config.path}: peer.certificate, {config.certificate},", own_name(config)
-    names = certificates.names_in(certificate)
-    if names != [name]:
-        raise InputError(f"{at} is of {', '.join(names) or 'nobody'}: give that of {name}")
-    if not certificates.is_signed_by(certificate, authority):
-        raise InputError(
-            f"{at} is not signed by peer.authority, {config.authority}: copy both again from where "
-            "`edgewise network` wrote them"
-        )
-    ends = certificates.expiry(certificate)
-    if ends <= datetime.now(UTC):
-        raise InputError(
-            f"{at} expired at {ends:%Y-%m-%d %H:%M} UTC: `edgewise network renew` makes a new one"
-        )
-
-
-def readable_by_others(key: Path) -> bool:
-    """A group may read a key that is root's, where the peer is not: so secrets are mounted."""
-    found = key.stat()
-    mounted = found.st_uid == 0 and os.geteuid() != 0
-    return bool(found.st_mode & (0o037 if mounted else 0o077))
+    require_held(config, own_name(config))
 
 
 def own_name(config: PeerConfig) -> str:
     return certificates.name_of(config.mesh, config.id)
-
-
-def read_part(config: PeerConfig, name: str) -> bytes:
-    path: Path = getattr(config, name)
-    try:
-        return path.read_bytes()
-    except OSError as problem:
-        raise InputError(
-            f"{config.path}: peer.{name}, {path}, cannot be read ({problem.strerror}): copy it "
-            "from where `edgewise network` wrote it"
-        ) from None
-
-
-def misfit(config: PeerConfig, authority: bytes, key: bytes, certificate: bytes) -> str | None:
-    for name, parse, pem in (
-        ("authority", certificates.certificate_in, authority),
-        ("key", certificates.private_key, key),
-        ("certificate", certificates.certificate_in, certificate),
-    ):
-        try:
-            parse(pem)
-        except InputError as problem:
-            return f"peer.{name}, {getattr(config, name)}: {problem}"
-    if not certificates.is_pair(key, certificate):
-        return (
-            f"peer.key, {config.key}, is not the key of peer.certificate, {config.certificate}: "
-            "copy both again from where `edgewise network` wrote them"
-        )
-    return None
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -326,7 +253,9 @@ def save(config: PeerConfig) -> None:
         inside = peer[name].is_relative_to(base)
         peer[name] = str(peer[name].relative_to(base) if inside else peer[name])
     peer["metrics"] = config.metrics or False
-    tables = [("[peer]", peer), *(("[[neighbour]]", asdict(n)) for n in config.neighbours)]
+    tables = [("[peer]", peer)]
+    for n in config.neighbours:
+        tables.append(("[[neighbour]]", {**asdict(n), "relay": relay_told(config, n)}))
     tables.append(("[fit]", asdict(config.fit)))
     own = zip(TABLES, (config.between, config.cost, config.own_penalty), strict=True)
     tables += [(f"[{name}]", values) for name, values in own if values]
@@ -334,6 +263,13 @@ def save(config: PeerConfig) -> None:
     if config.schema is not None:
         text += "\n" + config.schema.text()
     certificates.replace_public(config.path, text.encode())
+
+
+def relay_told(config: PeerConfig, neighbour: Neighbour) -> str | bool | None:
+    """What differs from the peer's own."""
+    if neighbour.relay == config.relay:
+        return None
+    return neighbour.relay or False
 
 
 def written(title: str, values: Mapping[str, Any]) -> str:

@@ -96,7 +96,12 @@ FIT = {
     "mode": one_of("tolerant", "strict"),
     "patience": POSITIVE,
 }
-NEIGHBOUR = {"id": whole(0), "address": REACHED_AT, "dial": TRUTH}
+RELAY = Rule(
+    lambda value: value is False or is_address(value),
+    "HOST:PORT of a relay, or false",
+    lambda value: value or None,
+)
+NEIGHBOUR = {"id": whole(0), "address": REACHED_AT, "dial": TRUTH, "relay": RELAY}
 PEER = {
     "mesh": Rule(
         lambda value: isinstance(value, str) and MESH.fullmatch(value) is not None,
@@ -115,6 +120,7 @@ PEER = {
     "drop_after": POSITIVE,
     "least_count": whole(1),
     "metrics": METRICS,
+    "relay": RELAY,
 }
 NEEDED = {"mesh", "id", "nodes", "listen", "authority", "certificate", "key", "out"}
 

@@ -139,7 +139,6 @@ class Peer(PeerState):
             self.begin_files()
             self.begin_trail()
             await self.connections.open()
-            log.info("listens at port %d", self.connections.port)
             maintenance = asyncio.ensure_future(maintain(self))
             try:
                 if self.agreeing:

@@ -24,7 +24,7 @@ OWN = {*vars(logging.makeLogRecord({})), "message", "asctime"}  # all else was g
 
 @contextmanager
 def logging_to(
-    folder: Path, peer: int, shown: logging.Handler, least: int = logging.INFO
+    folder: Path, peer: int | str, shown: logging.Handler, least: int = logging.INFO
 ) -> Iterator[None]:
     """While in the block, what peers log goes to the folder and to `shown`, and nowhere else.
 
@@ -94,7 +94,7 @@ class KeptLines(logging.FileHandler):
 
 
 class JsonLines(logging.Formatter):
-    def __init__(self, peer: int) -> None:
+    def __init__(self, peer: int | str) -> None:
         super().__init__()
         self.peer = peer
 

@@ -39,6 +39,7 @@ from edgewise.peers.operations.newcomer import (
     keys_are_here,
     metrics_for,
     only_penalty,
+    relay_for,
 )
 
 PEER_FILE = re.compile(r"peer(\d+)\.(toml|key|pem)", re.ASCII)
@@ -94,10 +95,12 @@ def create(
     mesh, peers = f"mesh-{secrets.token_hex(4)}", {}
     for i in range(graph.nodes):
         config = outlined(folder, mesh, i, graph.nodes, listening(addresses[i]))
-        around = [Neighbour(j, addresses[j], dial=i < j) for j in graph.neighbours(i).tolist()]
-        peers[i] = replace(
-            config, neighbours=tuple(around), fit=fit, penalty=penalties[i], **own(i)
-        )
+        config = replace(config, fit=fit, penalty=penalties[i], **own(i))
+        around = [
+            Neighbour(j, addresses[j], dial=i < j, relay=config.relay)
+            for j in graph.neighbours(i).tolist()
+        ]
+        peers[i] = replace(config, neighbours=tuple(around))
         require_sound(peers[i])
         if keys:
             certify(peers[i], signer, days)
@@ -134,11 +137,14 @@ def add(
     penalty = only_penalty(mesh.peers) if penalty is None else penalty
     nodes = len(mesh.peers) + 1
     config = outlined(mesh.folder, some.mesh, id, nodes, listening(address))
-    around = [Neighbour(j, found_at(mesh, j), dial=id < j) for j in sorted(neighbours)]
+    around = [
+        Neighbour(j, found_at(mesh, j), dial=id < j, relay=mesh.peers[j].relay)
+        for j in sorted(neighbours)
+    ]
     carried = carried_by_all(mesh.peers) if between is None else between
     given: dict[str, Any] = {"fit": some.fit, "schema": some.schema, "penalty": penalty}
     config = replace(config, neighbours=tuple(around), **given)
-    given = {"metrics": metrics_for(id, mesh.peers)}
+    given = {"metrics": metrics_for(id, mesh.peers), "relay": relay_for(mesh.peers)}
     config = replace(config, between={ALL: carried} if carried else {}, **given)
     if keys_are_here(mesh.peers):
         certify(config, signer, days)
@@ -147,7 +153,7 @@ def add(
     for other in mesh.peers.values():
         listed = other.neighbours
         if other.id in neighbours:
-            listed = (*listed, Neighbour(id, address, dial=other.id < id))
+            listed = (*listed, Neighbour(id, address, dial=other.id < id, relay=other.relay))
         told = dict(other.between)
         if other.id in neighbours and carried and told.get(ALL) != carried:
             told[str(id)] = carried
@@ -205,6 +211,7 @@ def read_mesh(folder: str | Path) -> Mesh:
                     f"{found[i].path} names {n.id}, whose configuration does not name {i}: put it "
                     "in there, or take it out here"
                 )
+            require_one_way(found[i], n, found.get(n.id))
     here = {i: found[i] for i in sorted(found) if i not in gone}
     if not here:
         raise InputError(f"{folder} has no peer that another one names: none is in the network")
@@ -231,6 +238,16 @@ def require_agreement(configs: Sequence[PeerConfig]) -> None:
 def knows(config: PeerConfig | None, id: int) -> bool:
     """Whether it names the other; one that is not here is believed to."""
     return config is None or id in [n.id for n in config.neighbours]
+
+
+def require_one_way(config: PeerConfig, n: Neighbour, other: PeerConfig | None) -> None:
+    """Both ends by the same relay, or both by none: else they never meet."""
+    back = next((k.relay for k in other.neighbours if k.id == config.id), None) if other else None
+    if other is not None and n.relay != back:
+        raise InputError(
+            f"{config.path} reaches {n.id} by relay = {n.relay or False!r}, and {other.path} "
+            f"reaches {config.id} by {back or False!r}: make them the same"
+        )
 
 
 def has_left(config: PeerConfig, found: Mapping[int, PeerConfig]) -> bool:

@@ -52,6 +52,12 @@ def metrics_for(id: int, peers: Peers) -> str | None:
     return address_of(host_of(some.metrics), port)
 
 
+def relay_for(peers: Peers) -> str | None:
+    """That by which all others reach each other."""
+    relays = {config.relay for config in peers.values()}
+    return relays.pop() if len(relays) == 1 else None
+
+
 def keys_are_here(peers: Peers) -> bool:
     """Else each host makes its own, and so does a new one's."""
     return any(config.key.exists() for config in peers.values())

@@ -13,11 +13,13 @@ from edgewise.errors import InputError
 from edgewise.peers.config.addresses import host_of, port_of
 from edgewise.peers.config.certificates import id_of, name_of
 from edgewise.peers.config.peer_config import Neighbour, PeerConfig
+from edgewise.peers.transport.callers import Callers
 from edgewise.peers.transport.doubles import Refused
 from edgewise.peers.transport.failure_reasons import ConnectionFailure, reason_of, text_of
 from edgewise.peers.transport.frames import ProtocolError
 from edgewise.peers.transport.links import Greeter, Link, Mismatch
-from edgewise.peers.transport.tls_contexts import TlsContexts
+from edgewise.peers.transport.relayed_stream import RelayedStream
+from edgewise.peers.transport.tls_contexts import Contexts, TlsContexts
 from edgewise.peers.transport.tls_stream import TlsStream
 
 log = logging.getLogger("edgewise.peers")
@@ -26,7 +28,6 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0  # seconds between two dials
 REFUSED_PAUSE = 10.0  # seconds before a neighbour that refuses this peer is dialled again
 CONNECT_TIMEOUT = 5.0  # seconds for each address that a name leads to
 HANDSHAKE_TIMEOUT = 10.0  # seconds; who connects and says nothing keeps a descriptor so long
-MOST_UNKNOWN = 128  # connections that have not said who they are; a further one ends the oldest
 WILDCARDS = ("0.0.0.0", "::")
 
 
@@ -40,31 +41,46 @@ class Connections:
         self.max_frame_bytes = max_frame_bytes
         self.refused = self.failed_handshakes = 0
         self.dials: dict[int, asyncio.Task[None]] = {}
-        self.calls: set[asyncio.Task[None]] = set()
-        self.unknown: dict[TlsStream, None] = {}  # in the order in which they came
+        self.callers = Callers(self.accept)
+        self.server: asyncio.Server | None = None  # where there is somebody to be reached by
         self.lookups = ThreadPoolExecutor(2)  # apart: names may take long, and steps must not wait
         self.failure: Mismatch | None = None
 
     async def open(self) -> None:
         self.contexts = TlsContexts(lambda: self.config)
         await self.contexts.now()
+        if any(n.relay is None for n in self.config.neighbours) or not self.config.neighbours:
+            await self.listen()
+        for neighbour in self.config.neighbours:
+            self.connect(neighbour)
+
+    async def listen(self) -> None:
         try:
             self.server = await serve(
-                self.config.listen, lambda: TlsStream(self.max_frame_bytes, False, self.called)
+                self.config.listen,
+                lambda: TlsStream(self.max_frame_bytes, False, self.callers.called),
             )
         except OSError:
             raise InputError(
                 f"peer {self.config.id} cannot listen at {self.config.listen}: it runs already, or "
                 f"something else is there; end that, or change listen in {self.config.path}"
             ) from None
-        self.port: int = self.server.sockets[0].getsockname()[1]
-        for neighbour in self.config.neighbours:
-            self.connect(neighbour)
+        log.info("listens at port %d", self.port)
+
+    @property
+    def port(self) -> int | None:
+        return None if self.server is None else int(self.server.sockets[0].getsockname()[1])
 
     # --- to call ---------------------------------------------------------------------------------
 
     def connect(self, neighbour: Neighbour) -> None:
-        if neighbour.dial:
+        if neighbour.relay is None and self.server is None:
+            log.warning(
+                "peer %d is to be met without a relay: start this peer again, so that it listens",
+                neighbour.id,
+                extra={"neighbour": neighbour.id},
+            )
+        if neighbour.dial or neighbour.relay is not None:
             self.dials[neighbour.id] = asyncio.ensure_future(self.dial(neighbour))
 
     def stop_dialling(self, id: int) -> None:
@@ -79,9 +95,12 @@ class Connections:
             try:
                 stream = await self.reach(neighbour)
                 refused = await self.run_stream(link, stream)
+            except Refused as why:
+                self.refused_by(link, why)
+                refused = True
             except Exception as away:  # whatever it is, the edge must come back
                 if link.streams == streams:
-                    say_unreachable(link, neighbour.address, away)
+                    say_unreachable(link, neighbour, away)
             pause = FIRST_PAUSE if link.streams > streams else min(2 * pause, LONGEST_PAUSE)
             await asyncio.sleep(REFUSED_PAUSE if refused else pause)
 
@@ -89,10 +108,16 @@ class Connections:
         """A stream to the neighbour itself, and to nobody else at its address."""
         contexts = await self.contexts.now()
         contexts.require_unexpired()
-        name = name_of(self.config.mesh, neighbour.id)
-        stream = await self.connected(neighbour.address)
+        relay, address = neighbour.relay, neighbour.relay or neighbour.address
+        make = TlsStream if relay is None else RelayedStream
+        stream = await connected(address, lambda: make(self.max_frame_bytes, True), self.lookups)
         try:
-            await shake_hands(stream.handshake(contexts.caller, name))
+            if isinstance(stream, RelayedStream):
+                await shake_hands(stream.reach_relay(contexts, self.config.mesh))
+                await stream.join(neighbour.id, neighbour.dial)
+            await shake_hands(self.handshake(stream, contexts, neighbour))
+            require_name(stream, self.config.mesh, neighbour.id)
+            contexts.require_good(stream)
         except (EOFError, ssl.SSLEOFError, ConnectionResetError, BrokenPipeError):
             await stream.close()
             raise ConnectionFailure(
@@ -101,60 +126,19 @@ class Connections:
         except BaseException:
             await stream.close()
             raise
-        names = stream.names()
-        if id_of(names, self.config.mesh) != neighbour.id:
-            await stream.close()
-            raise ConnectionFailure(
-                f"{' '.join(names) or 'somebody without a name'} is there: give the address of "
-                f"{name}"
-            )
-        try:
-            contexts.require_good(stream)
-        except ConnectionFailure:
-            await stream.close()
-            raise
         return stream
 
-    async def connected(self, address: str) -> TlsStream:
-        """A connection to the first of the addresses that a name leads to, of those that answer."""
-        loop, host, port = (
-            asyncio.get_running_loop(),
-            host_of(address).strip("[]"),
-            port_of(address),
-        )
-        look_up = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
-        failures: list[OSError] = []
-        for family, kind, protocol, _, where in await loop.run_in_executor(self.lookups, look_up):
-            end = socket.socket(family, kind, protocol)
-            end.setblocking(False)
-            try:
-                async with asyncio.timeout(CONNECT_TIMEOUT):
-                    await loop.sock_connect(end, where)
-                _, stream = await loop.create_connection(
-                    lambda: TlsStream(self.max_frame_bytes, True), sock=end
-                )
-                return stream
-            except OSError as away:
-                end.close()
-                failures.append(away)
-            except BaseException:
-                end.close()
-                raise
-        reasons = dict.fromkeys(map(reason_of, failures))
-        raise failures[0] if len(reasons) == 1 else ConnectionFailure("; ".join(reasons))
+    async def handshake(self, stream: TlsStream, contexts: Contexts, with_: Neighbour) -> None:
+        if stream.dialled:
+            await stream.handshake(contexts.caller, name_of(self.config.mesh, with_.id))
+            return
+        try:  # by a relay, whom both ends call
+            await stream.handshake(contexts.called)
+        except Exception:
+            self.failed_handshakes += 1
+            raise
 
     # --- to be called ----------------------------------------------------------------------------
-
-    def called(self, stream: TlsStream) -> None:
-        """Somebody has connected, who may be anybody."""
-        while len(self.unknown) >= MOST_UNKNOWN:
-            oldest = next(iter(self.unknown))
-            del self.unknown[oldest]
-            oldest.drop(ConnectionFailure("too many connections that say nothing"))
-        self.unknown[stream] = None
-        call = asyncio.ensure_future(self.accept(stream))
-        self.calls.add(call)
-        call.add_done_callback(self.calls.discard)
 
     async def accept(self, stream: TlsStream) -> None:
         """A stream that somebody opened. What goes wrong here is told to them by TLS at most."""
@@ -164,7 +148,7 @@ class Connections:
                 await stream.close()
                 return
         finally:
-            self.unknown.pop(stream, None)
+            self.callers.known(stream)
         try:
             await self.run_stream(link, stream)
         except Exception as error:
@@ -230,8 +214,9 @@ class Connections:
             link.wakeup.set()
 
     async def close(self) -> None:
-        self.server.close()
-        tasks = [*self.dials.values(), *self.calls]
+        if self.server is not None:
+            self.server.close()
+        tasks = [*self.dials.values(), *self.callers.calls]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -247,6 +232,40 @@ async def serve(listen: str, make: Callable[[], TlsStream]) -> asyncio.Server:
     return await loop.create_server(make, host, port)
 
 
+async def connected(
+    address: str, make: Callable[[], TlsStream], lookups: ThreadPoolExecutor
+) -> TlsStream:
+    """A connection to the first of the addresses that a name leads to, of those that answer."""
+    loop, host, port = asyncio.get_running_loop(), host_of(address).strip("[]"), port_of(address)
+    look_up = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+    failures: list[OSError] = []
+    for family, kind, protocol, _, where in await loop.run_in_executor(lookups, look_up):
+        end = socket.socket(family, kind, protocol)
+        end.setblocking(False)
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                await loop.sock_connect(end, where)
+            _, stream = await loop.create_connection(make, sock=end)
+            return stream
+        except OSError as away:
+            end.close()
+            failures.append(away)
+        except BaseException:
+            end.close()
+            raise
+    reasons = dict.fromkeys(map(reason_of, failures))
+    raise failures[0] if len(reasons) == 1 else ConnectionFailure("; ".join(reasons))
+
+
+def require_name(stream: TlsStream, mesh: str, id: int) -> None:
+    names = stream.names()
+    if id_of(names, mesh) != id:
+        raise ConnectionFailure(
+            f"{' '.join(names) or 'somebody without a name'} is there: give the address of "
+            f"{name_of(mesh, id)}"
+        )
+
+
 async def shake_hands(handshake: Coroutine[Any, Any, None]) -> None:
     try:
         async with asyncio.timeout(HANDSHAKE_TIMEOUT):
@@ -257,8 +276,9 @@ async def shake_hands(handshake: Coroutine[Any, Any, None]) -> None:
         ) from None
 
 
-def say_unreachable(link: Link, address: str, away: BaseException) -> None:
+def say_unreachable(link: Link, neighbour: Neighbour, away: BaseException) -> None:
     """A line for each reason. One that has finished need not be there."""
     level = logging.DEBUG if link.gone else logging.WARNING
     what = "peer %d at %s cannot be reached: " + text_of(away)
-    log.log(level, what, link.other, address, extra={"neighbour": link.other})
+    at = neighbour.address if neighbour.relay is None else f"the relay {neighbour.relay}"
+    log.log(level, what, link.other, at, extra={"neighbour": link.other})

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from edgewise.errors import InputError
 from edgewise.peers.config import certificates, revocation
-from edgewise.peers.config.peer_config import PeerConfig
+from edgewise.peers.config.identity import Identity
 from edgewise.peers.transport.failure_reasons import ConnectionFailure
 from edgewise.peers.transport.tls_stream import TlsStream
 
@@ -44,7 +44,7 @@ class Contexts(NamedTuple):
 class TlsContexts:
     """Made anew when a file has changed. Files that cannot be used leave those from before."""
 
-    def __init__(self, config: Callable[[], PeerConfig]) -> None:
+    def __init__(self, config: Callable[[], Identity]) -> None:
         self.config = config
         self.made: Contexts | None = None
         self.stamps: Stamps = ()
@@ -64,7 +64,7 @@ class TlsContexts:
             return self.made
 
 
-def stamps_of(config: PeerConfig) -> Stamps:
+def stamps_of(config: Identity) -> Stamps:
     found: list[tuple[int, int, int] | None] = []
     for path in (config.authority, config.key, config.certificate, list_of(config)):
         try:
@@ -76,7 +76,7 @@ def stamps_of(config: PeerConfig) -> Stamps:
     return tuple(found)
 
 
-def contexts_of(config: PeerConfig) -> Contexts:
+def contexts_of(config: Identity) -> Contexts:
     for tries_left in reversed(range(TRIES)):
         authority, _, certificate = config.credentials()
         try:
@@ -103,12 +103,12 @@ def contexts_of(config: PeerConfig) -> Contexts:
     return Contexts(made[0], made[1], certificates.expiry(certificate), revoked)
 
 
-def list_of(config: PeerConfig) -> Path:
+def list_of(config: Identity) -> Path:
     """Of revoked certificates, if there is one: beside the authority's."""
     return config.authority.with_name(revocation.LIST)
 
 
-def context_of(config: PeerConfig, protocol: ssl._SSLMethod, authority: bytes) -> ssl.SSLContext:
+def context_of(config: Identity, protocol: ssl._SSLMethod, authority: bytes) -> ssl.SSLContext:
     """TLS 1.3, both ends verified. The name is compared by who has the connection."""
     context = ssl.SSLContext(protocol)
     context.check_hostname = False

@@ -49,11 +49,18 @@ class TlsStream(asyncio.BufferedProtocol):
         return self.buffer
 
     def buffer_updated(self, count: int) -> None:
-        self.heard_at = time.monotonic()
+        self.came()
         if self.leaving:
             return
         self.incoming.write(self.buffer[:count])
-        if self.incoming.pending > HELD:
+        self.taken_in(HELD)
+
+    def came(self) -> None:
+        self.heard_at = time.monotonic()
+
+    def taken_in(self, most: int) -> None:
+        """Whoever reads may go on; the other side waits where that is slow."""
+        if self.incoming.pending > most and not self.resting:
             self.transport.pause_reading()
             self.resting = True
         wake(self.arrived)
@@ -139,17 +146,29 @@ class TlsStream(asyncio.BufferedProtocol):
     async def fill(self, view: memoryview) -> None:
         at = 0
         while at < len(view):
+            at += await self.read_into(view[at:])
+
+    async def read_into(self, view: memoryview) -> int:
+        while True:
             if not (self.incoming.pending or self.tls.pending()):
                 await self.more()
             try:
-                count = self.tls.read(len(view) - at, view[at:])
+                count = int(self.tls.read(len(view), view))
             except ssl.SSLWantReadError:  # part of a record, or none of ours
                 self.flush()
                 await self.more()
             else:
-                at += int(count)
                 if not count:
                     raise EOFError
+                return count
+
+    async def read_some(self, most: int) -> bytes:
+        """What there is, once there is any; nothing once the other side has hung up."""
+        some = bytearray(most)
+        try:
+            return bytes(some[: await self.read_into(memoryview(some))])
+        except (EOFError, ssl.SSLZeroReturnError, ssl.SSLEOFError):
+            return b""
 
     async def write(self, frame: Any) -> None:
         """Waits while the other side is slow to read."""
@@ -175,14 +194,17 @@ class TlsStream(asyncio.BufferedProtocol):
         self.why = self.why or why
         self.transport.abort()
 
+    def take_leave(self) -> None:
+        with suppress(ssl.SSLError, AttributeError):  # there may be no TLS yet
+            self.tls.unwrap()
+
     async def close(self) -> None:
         """What was written goes out first; a neighbour that does not hang up is not waited for."""
         if self.over.done():
             return
         self.leaving = True
-        with suppress(ssl.SSLError, AttributeError):  # there may be no TLS yet
-            self.tls.unwrap()
         try:
+            self.take_leave()
             self.flush()
             if not self.transport.is_closing():
                 with suppress(OSError):  # it is over already, and nobody has told us yet
