@@ -5,6 +5,7 @@ from .centralised.coupled_reference import CoupledReference
 from .centralised.reference import Reference, reference
 from .data import Shards, Standardization, Stream, split
 from .engines.faults import Faults
+from .engines.liars import Liars
 from .engines.mpi import MPI
 from .gradients import (
     ASVRG,
@@ -148,6 +149,7 @@ __all__ = [
     "Inference",
     "L1Ball",
     "L2Ball",
+    "Liars",
     "Linear",
     "LogRank",
     "Logistic",

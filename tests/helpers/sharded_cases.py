@@ -36,6 +36,7 @@ CASES = {
     "asvr-pd": (make("asvr-pd"), RANDOM, 4, {"intercept": True, "offset": True}),
     "edge form": (saga("edge"), RANDOM, 8, {"penalty": MIXED[:11]}),
     "edge form, warm": (saga("edge"), GRID, 2, {"warm": True}),
+    "radius": (ew.PrimalDual(ew.SAGA(batch=2), radius=0.05), RANDOM, 8, {"intercept": True}),
     "star": (saga(), STAR, 4, {}),
     "star, edge form": (saga("edge"), STAR, 4, {"equal": True}),
     "pg-extra": (make("pg-extra"), RANDOM, 2, {"penalty": ew.L1(0.02), "equal": True}),

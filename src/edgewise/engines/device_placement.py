@@ -146,9 +146,11 @@ class DevicePlacement:
             slots[silent] = self.e
         owner = self.of_edges(k, whole.owner - self.cuts[k], fill=self.v)  # beyond: nobody's
         rho, mixing = (None if w is None else self.of_edges(k, w) for w in whole[1:3])
-        stiffer = None if whole.intercept is None else self.of_edges(k, whole.intercept)
+        stiffer, radius = (
+            None if w is None else self.of_edges(k, w) for w in (whole.intercept, whole.radius)
+        )
         made = Links(owner.astype(np.int32), rho, mixing, total, slots)
-        return made._replace(intercept=stiffer)
+        return made._replace(intercept=stiffer, radius=radius)
 
     def wires(self, k: int, whole: Links) -> DeviceWires:
         neighbours = None

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from edgewise.engines.liars import Liars
 from edgewise.errors import FaultWarning, GraphError, MethodError, whole_number
 from edgewise.graph.graph import Graph
 from edgewise.graph.varying import TimeVarying
@@ -38,6 +39,8 @@ class Faults:
     patience  rounds that a node, awake, waits for something new from its neighbours before it steps
               with what it has, as tolerant peers do. One that was waited for in vain is not waited
               for again until it has spoken, unless that holds of all. 0: nobody waits
+    liars     a `Liars`: nodes that send other numbers than they have. No method is exact then; one
+              with a `radius`, as `PrimalDual(SAGA(), radius="auto")`, is moved by no more than that
     links     a `TimeVarying`: the links of each round. `solve` sets it where that is the graph
 
     Rounds count from 0, so an event "in round r" is when r rounds are over.
@@ -59,6 +62,7 @@ class Faults:
     feedback: bool = True
     seed: int = 0
     patience: int = 0
+    liars: Liars | None = None
     links: TimeVarying | None = None
 
     def __post_init__(self) -> None:
@@ -81,6 +85,8 @@ class Faults:
             raise MethodError(f"bits={self.bits!r}: give 2 to 32")
         if self.keep is not None:
             fraction("keep", self.keep, 0, above=True)
+        if self.liars is not None and not isinstance(self.liars, Liars):
+            raise MethodError(f"liars={self.liars!r}: give edgewise.Liars(0.1, 'flip')")
         for name, size in (("down", 4), ("wipe", 2), ("leave", 2), ("join", 2)):
             object.__setattr__(self, name, events(name, getattr(self, name), size))
         for i, j, first, last in self.down:
@@ -123,6 +129,8 @@ class Faults:
             )
         if self.awake.shape not in ((), (V,)):
             raise GraphError(f"awake has shape {self.awake.shape}: give one number, or {V}")
+        if self.liars is not None:
+            self.liars.fit(V)
         for name in ("wipe", "leave", "join"):
             for node, _ in getattr(self, name):
                 if not 0 <= node < V:

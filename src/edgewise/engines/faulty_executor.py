@@ -79,6 +79,8 @@ class FaultyExecutor(Simulator):
             two_state_chain(np.asarray(faults.drop), faults.burst),
             two_state_chain(never, faults.nap),
         )
+        rho, liars = self.all_links.rho, faults.liars
+        self.lies = liars and liars.lies(graph.nodes, problem.size, rho, d.owner, dtype)
         varying = faults.links
         self.links = None if varying is None else jnp.asarray(varying.on[:, d.edge])
         itemsize = np.dtype(dtype).itemsize
@@ -118,6 +120,7 @@ class FaultyExecutor(Simulator):
             faults.patience,
             self.method.news_head,
             1 if faults.links is None else faults.links.every,
+            self.lies,
         )
         links, here = self.all_links, jnp.asarray(alive)
         rho, mixing = (None if w is None else jnp.where(here, w, 0) for w in links[1:3])

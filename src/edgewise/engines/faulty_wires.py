@@ -85,6 +85,7 @@ class FaultyWires:
     patience: int  # rounds that a node waits for neighbours who are prompt
     news_head: int  # numbers of news that go with every message
     every: int  # rounds of a stretch
+    lies: Any = None  # Lies, where some nodes lie
 
     def transmit(
         self, hears: tuple[str, ...], outbox: tuple[Array, ...], mail: Mail, random_bits: Array
@@ -98,6 +99,8 @@ class FaultyWires:
         if self.drops:
             cut = self.chances.cut.off(mail.cut, random_bits[:, 0])
         arriving = sending & self.up & ~cut
+        if self.lies is not None:
+            outbox = self.lies.told(hears, outbox, mail.heard, mail.round)
         outbox, held = self.compressed(hears, outbox, mail)
         coming = tuple(map(self.across, hears, outbox))
         bodies = mail.bodies

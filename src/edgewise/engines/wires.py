@@ -195,7 +195,7 @@ def links_of(
         total = np.bincount(owner, weights["rho"][edge], nodes).astype(dtype)[:, None]
     slots = slots_of(owner, nodes)
     made = Links(owner.astype(np.int32), both.get("rho"), both.get("mixing"), total, slots)
-    return made._replace(intercept=both.get("intercept"))
+    return made._replace(intercept=both.get("intercept"), radius=both.get("radius"))
 
 
 def slots_of(owner: np.ndarray, nodes: int) -> np.ndarray | None:

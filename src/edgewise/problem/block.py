@@ -28,6 +28,7 @@ class Links(NamedTuple):
     total: Any  # (v, 1) sum of rho over a node's edges, or None
     slots: Any  # (v, d) the node's edges, padded with e; None where degrees are too uneven for that
     rows: Any = None  # weights (v, d) by slots, by kind, where they have been made ready
+    radius: Any = None  # (e,) how hard it may pull at most, or None where no method bounds that
     intercept: Any = None  # (e,) how many times rho an intercept gets; None: it is as the others
 
     def ready(self, kinds: tuple[str, ...]) -> "Links":
