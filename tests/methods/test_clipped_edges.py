@@ -64,9 +64,7 @@ def test_above_the_largest_dual_it_is_exact(method, faults, star, largest):
 def test_below_it_is_the_optimum_of_total_variation(star, largest):
     radius = 0.3 * largest
     tv = ew.reference(PROBLEM, graph=GRAPH, between=ew.NetworkLasso(radius))
-    assert np.abs(np.stack(tv.X) - star.x).max() > 1e-3, (
-        "nothing is clipped"
-    )
+    assert np.abs(np.stack(tv.X) - star.x).max() > 1e-3, "nothing is clipped"
     robust = ew.PrimalDual(ew.SAGA(), local="auto", radius=radius)
     for faults in (None, ew.Faults(drop=0.2, awake=0.6)):
         result = ew.solve(PROBLEM, GRAPH, robust, rounds=3000, faults=faults, reference=False)
