@@ -15,6 +15,7 @@ from edgewise.cli.network_options import (
     LeaveOptions,
     LocalOptions,
     NodeOptions,
+    PageOptions,
     RelayOptions,
     RenewOptions,
     RequestOptions,
@@ -373,6 +374,22 @@ def schema(o: SchemaOptions) -> None:
 def status(o: StatusOptions) -> None:
     """How the peers of a mesh are doing, those that run on this machine."""
     from edgewise.cli.network_status import status as run
+
+    run(o)
+
+
+@of_network.command(
+    "ui",
+    epilog=examples("network ui mesh", "network ui mesh/peer3.toml http://127.0.0.1:9465 --port 0"),
+)
+@with_options(PageOptions)
+def ui(o: PageOptions) -> None:
+    """A page about the peers, on this machine: graph, residuals, speeds, bytes, alarms, live.
+
+    It shows what peers' files and metrics say, can be read only, and is served to this machine
+    alone. From another one, forward the port: ssh -L 24680:127.0.0.1:24680 host.
+    """
+    from edgewise.cli.network_ui import ui as run
 
     run(o)
 

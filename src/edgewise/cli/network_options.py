@@ -340,6 +340,21 @@ class StatusOptions(CommonOptions, MeshOptions):
 
 
 @dataclass(frozen=True)
+class PageOptions(CommonOptions):
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="A folder that `edgewise network init` wrote, TOML files of peers on this "
+            "machine, or addresses of metrics of peers elsewhere, as http://host:9464.",
+            show_default="mesh",
+            metavar="MESH|PEER.TOML|URL...",
+        ),
+    ] = None
+    port: Annotated[int, option(OUTPUT, "Of the page, on the loopback interface; 0: any.")] = 24680
+    open: Annotated[bool, option(OUTPUT, "Open the page in a browser.", "--open")] = False
+
+
+@dataclass(frozen=True)
 class NodeOptions(CommonOptions, LogOptions):
     peer: Annotated[
         str,
@@ -416,5 +431,6 @@ NETWORK_COMMANDS = (
     LocalOptions,
     SchemaOptions,
     StatusOptions,
+    PageOptions,
     NodeOptions,
 )
