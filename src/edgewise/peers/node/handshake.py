@@ -11,6 +11,7 @@ from edgewise.peers.node.state import PeerState
 from edgewise.peers.transport.bounds import sizes_in
 from edgewise.peers.transport.edge_facts import EdgeFacts, NodeFacts, facts_in, unlikely
 from edgewise.peers.transport.frames import VERSION
+from edgewise.peers.transport.greeting import other_version
 from edgewise.peers.transport.links import Link
 
 
@@ -53,11 +54,11 @@ def settle_edge(peer: PeerState, link: Link, greeting: dict[str, Any]) -> str:
     """What does not fit in a neighbour's greeting, or nothing; then the edge is settled."""
     other, mine, theirs = link.other, agreed(peer), greeting.get("agreed")
     theirs = theirs if isinstance(theirs, dict) else {}
-    if theirs.get("protocol") == VERSION:
-        wrong = difference(other, carried(peer, other), greeting.get("carries"))
-        wrong = wrong or table_form.difference(other, told_of(peer), greeting.get("table"))
-        if wrong:
-            return wrong
+    wrong = other_version(other, theirs.get("protocol"))
+    wrong = wrong or difference(other, carried(peer, other), greeting.get("carries"))
+    wrong = wrong or table_form.difference(other, told_of(peer), greeting.get("table"))
+    if wrong:
+        return wrong
     for name in (*mine, *theirs):
         if theirs.get(name) != mine.get(name):
             named = name if name in mine else shown(name)

@@ -19,6 +19,7 @@ from edgewise.peers.node.tree_sum import missing, place_of, report_of, told_to
 from edgewise.peers.operations.audit import Audit, who
 from edgewise.peers.transport.connections import Connections
 from edgewise.peers.transport.frames import VERSION, MessageFormat, ProtocolError, max_frame_bytes
+from edgewise.peers.transport.greeting import other_version
 from edgewise.peers.transport.links import Link, Mismatch
 from edgewise.peers.transport.reports import UNIT, Report, exact, rounded
 from edgewise.peers.transport.wakeup import Wakeup
@@ -75,11 +76,15 @@ class PeerSum:
         return {**known, "shape": list(self.shape), "masked": self.masker is not None}
 
     def meet(self, link: Link, greeting: dict[str, Any]) -> None:
+        theirs = greeting.get("agreed")
+        if isinstance(theirs, dict) and (
+            wrong := other_version(link.other, theirs.get("protocol"))
+        ):
+            raise Mismatch(wrong)
         if "sum" not in greeting:
             raise Mismatch(f"peer {link.other} fits a model, and this peer sums: first one, then")
         if greeting["sum"] != self.name:  # it is about to come here, or to go
             raise ProtocolError(f"it is at the sum {str(greeting['sum'])[:40]!r}")
-        theirs = greeting.get("agreed")
         for key, mine in self.agreed().items():
             has = theirs.get(key) if isinstance(theirs, dict) else None
             if has != mine:

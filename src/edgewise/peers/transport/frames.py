@@ -32,6 +32,15 @@ class ProtocolError(Exception):
     """A frame that cannot be what a peer sent; the reason is for our own log alone."""
 
 
+class OtherVersion(ProtocolError):
+    """A frame of this protocol, as another release of Edgewise speaks it: where magic and version
+    are in the header, all versions agree on."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__(f"a frame of version {version} of the protocol, and this is {VERSION}")
+        self.version = version
+
+
 class Frame(NamedTuple):
     kind: int
     round: int = 0  # that the vectors belong to
@@ -101,11 +110,17 @@ def encode(frame: Frame, wire: str = "float64", delta: MessageFormat | None = No
 def frame_bytes(header: bytes | bytearray, max_frame_bytes: int) -> int:
     """Of the whole frame, before there is more of it than its header, or room for it."""
     magic, version, *_, length = HEADER.unpack(header)
-    if magic != MAGIC or version != VERSION:
-        raise ProtocolError("no frame of this protocol")
+    require_version(magic, version)
     if length > max_frame_bytes - HEADER.size:
         raise ProtocolError(f"a frame of {length} bytes, {max_frame_bytes} are the most")
     return HEADER.size + int(length)
+
+
+def require_version(magic: bytes, version: int) -> None:
+    if magic != MAGIC:
+        raise ProtocolError("no frame of this protocol")
+    if version != VERSION:
+        raise OtherVersion(version)
 
 
 def decode(data: bytes | bytearray, sender: int, receiver: int, format: MessageFormat) -> Frame:
@@ -115,7 +130,8 @@ def decode(data: bytes | bytearray, sender: int, receiver: int, format: MessageF
         raise ProtocolError(f"{len(data)} bytes are no frame")
     magic, version, kind, code, k, *progress, who, whom, count, length = HEADER.unpack_from(data)
     lost, round, saved, stop, hops, turn = progress
-    if magic != MAGIC or version != VERSION or not GREETING <= kind <= REFUSAL:
+    require_version(magic, version)
+    if not GREETING <= kind <= REFUSAL:
         raise ProtocolError("no frame of this protocol")
     if (who, whom) != (sender, receiver):
         raise ProtocolError(f"from {who} to {whom}, not from {sender} to {receiver}")

@@ -5,10 +5,20 @@ import json
 from typing import Any, NamedTuple
 
 from edgewise.peers.transport.failure_reasons import ConnectionFailure
-from edgewise.peers.transport.frames import GREETING, Frame, ProtocolError
+from edgewise.peers.transport.frames import GREETING, VERSION, Frame, ProtocolError
 from edgewise.peers.transport.heartbeat import Stream
 
 GREETING_TIMEOUT = 20.0  # seconds in which a new stream must bring a greeting
+
+
+def other_version(id: int, theirs: Any) -> str:
+    """What is wrong with the version that a neighbour speaks, or nothing."""
+    if theirs == VERSION:
+        return ""
+    return (
+        f"peer {id} speaks version {theirs!s:.20} of the protocol of peers, and this peer "
+        f"{VERSION}: install the same release of Edgewise at all of them"
+    )
 
 
 class Greeting(NamedTuple):

@@ -29,6 +29,7 @@ from edgewise.peers.transport.frames import (
     VECTORS,
     Frame,
     MessageFormat,
+    OtherVersion,
     ProtocolError,
     content_of,
     decode,
@@ -342,7 +343,13 @@ class Link:
         own = encode(Frame(GREETING, sender=self.me, receiver=self.other, payload=text))
         if not stream.dialled:
             await self.send(stream, own)
-        data = await first_frame(stream)
+        try:
+            data = await first_frame(stream)
+        except OtherVersion as theirs:
+            if stream.dialled:  # it should learn of it too
+                await self.send(stream, own)
+            peer.meet(self, {"agreed": {"protocol": theirs.version}})
+            raise
         if self.opening is closing and stream.dialled:
             await self.send(stream, own)
         self.require_newest(closing)
