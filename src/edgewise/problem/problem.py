@@ -302,8 +302,11 @@ class Problem:
             made.labels = self.encode(made.shards.y)
             made.scale = self._weights.factors(made.shards, made.ids, rows)
             made.offset = self._offsets.of(made.shards, rows)
-        known = self.case_weights
-        made.case_weights = None if known is None else known[rows_of(self.held, here)]
+        if isinstance(self.held, Shards):
+            known = self.case_weights
+            made.case_weights = None if known is None else known[rows_of(self.held, here)]
+        else:
+            made.case_weights = self._weights.of(made.held, rows_of(self.held, here))
         made.penalty = self.penalty
         if isinstance(self.penalty, list | tuple):
             made.penalty = [self.penalty[i] for i in here]

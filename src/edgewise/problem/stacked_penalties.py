@@ -96,10 +96,17 @@ def stack(penalties: Any, nodes: int, size: int, free: int = 0) -> StackedPenalt
         mask = np.isin(source, list(leaves_at))
         # Nodes of another kind get some parameters of this one; their result is not selected.
         row = np.where(mask, np.searchsorted(list(leaves_at), source), 0)
-        stacked = [placed(np.array(leaf)[row]) for leaf in zip(*leaves_at.values(), strict=True)]
+        stacked = [rows_of(leaf, row) for leaf in zip(*leaves_at.values(), strict=True)]
         members.append(jax.tree.unflatten(structure, stacked))
         masks.append(placed(mask))
     return StackedPenalties(tuple(members), tuple(masks), free)
+
+
+def rows_of(leaves: tuple[Any, ...], row: np.ndarray) -> Any:
+    """One parameter of all nodes. Users may differentiate by it: it is traced then."""
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+        return jnp.array(leaves)[row]
+    return placed(np.array(leaves)[row])
 
 
 def require_fit(penalty: Any, size: int) -> None:
