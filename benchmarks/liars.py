@@ -8,7 +8,7 @@ standardised, four fifths to train), logistic loss with ridge 0.1, dealt out by 
 by label. Some nodes lie from the first round on (`edgewise.Liars`), or have all labels turned
 round and are honest otherwise ("labels"). Measured at the honest nodes: how far they are from the
 optimum of the honest nodes' data, beside its length, root mean square; and how many of the test
-samples they get right. Who lies is drawn once; of several draws (--draws) it would be the worst.
+samples they get right. Of three draws of who lies, the worst.
 """
 
 import argparse
@@ -25,7 +25,7 @@ import edgewise as ew
 from edgewise.engines.liars import ATTACKS
 
 KEPT = Path(__file__).parents[1] / "docs" / "data" / "liars.json"
-V, EDGES, RIDGE, DRAWS = 20, 60, 0.1, 1
+V, EDGES, RIDGE, DRAWS = 20, 60, 0.1, 3
 GRAPH = ew.Graph.random(nodes=V, edges=EDGES, seed=0)
 SHARES = ("1 of 20", "2 of 20", "4 of 20")
 LIE = {"none": ("none",)} | dict.fromkeys(SHARES, (*ATTACKS, "labels"))

@@ -31,11 +31,20 @@ def show(configs: "list[PeerConfig]", o: Any) -> None:
     console.print(table_of(statuses))
     for told in filter(None, map(warning, configs)):
         console.print(told, style="yellow", highlight=False, soft_wrap=True)
+    for told in alarms(statuses):
+        console.print(told, style="red", highlight=False, soft_wrap=True, markup=False)
     if o.json:
         print_json({"command": "status", "peers": statuses})
     code = max(exit_code(one) for one in statuses)
     if code:
         raise typer.Exit(code)
+
+
+def alarms(statuses: list[Status]) -> list[str]:
+    """That hold, or held at the end."""
+    return [
+        f"peer {one['peer']}: ALARM: {text}" for one in statuses for text in one.get("alarms", ())
+    ]
 
 
 def exit_code(one: Status) -> int:

@@ -148,6 +148,8 @@ def facts(peer: PeerView) -> Table:
         "failed TLS handshakes",
     }.items():
         grid.add_row(Text(name, style="dim"), Text(value))
+    for text in status.get("alarms", ()):
+        grid.add_row(Text("ALARM", style="red"), Text(text, style="red"))
     return grid
 
 
@@ -211,6 +213,8 @@ def summary(statuses: list[Status]) -> str:
     worst = f", residuals up to {max(residuals):.2e}" if residuals else ""
     missed = {j for one in statuses for j in one.get("away") or {}}
     worst += f", without {', '.join(sorted(missed, key=int))}" if missed else ""
+    told = sum(len(one.get("alarms", ())) for one in statuses)
+    worst += f", {told} ALARM{'S' if told > 1 else ''}: see --status" if told else ""
     return f"{counts}: rounds {min(rounds):,.0f} to {max(rounds):,.0f}{worst}"
 
 

@@ -1,6 +1,7 @@
 """Neighbours that lie: what is refused, what heals, and what is said."""
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,6 +15,7 @@ import edgewise as ew
 from edgewise.methods.catalogue import make
 from edgewise.peers.config.peer_config import Fit
 from edgewise.peers.node.alarms import LOOKS, watch
+from edgewise.peers.node.edge_watch import WINDOW, EdgeWatch, at_bound
 from edgewise.peers.node.ending import Ending
 from edgewise.peers.node.own_problem import as_one_of_equals, refitted
 from edgewise.peers.node.own_size import OwnSize, own_size, sizes
@@ -42,18 +44,22 @@ def problem_of(seed=0):
 def watched(problem, own_size, members):
     """What alarms ask of a peer."""
     known = {"problem": problem, "own_size": own_size, "members": members}
-    return SimpleNamespace(**known, cut=set(), pulls={}, alarms={}, alarm_looks={})
+    return SimpleNamespace(
+        **known, cut=set(), pulls={}, alarms={}, alarm_looks={}, edge_watch=EdgeWatch()
+    )
 
 
 class Network:
     """All peers in one process, in lockstep, with their bounds and their alarms."""
 
-    def __init__(self, method, bounded=True, problem=None, graph=GRAPH):
-        self.problem = problem or problem_of()
+    def __init__(self, method, bounded=True, problem=None, graph=GRAPH, look_every=1):
+        self.problem, self.look_every = problem or problem_of(), look_every
+        made = make(method) if isinstance(method, str) else method
+        V = self.problem.nodes
         own = [self.problem.only([i]) for i in range(V)]
         self.around = [graph.neighbours(i).tolist() for i in range(V)]
         facts = [facts_of(own[i], len(self.around[i])) for i in range(V)]
-        alone = [Stepper(own[i], i, make(method), 0, np.dtype(float), facts[i]) for i in range(V)]
+        alone = [Stepper(own[i], i, made, 0, np.dtype(float), facts[i]) for i in range(V)]
         self.sizes = [own_size(alone[i], len(self.around[i]), 0.0) for i in range(V)]
         self.steppers = [
             alone[i].among([EdgeFacts(facts[i], facts[j]) for j in self.around[i]])
@@ -62,9 +68,8 @@ class Network:
         self.carries = [stepper.start() for stepper in self.steppers]
         self.sent = [carry[1] for carry in self.carries]
         self.refused = self.cut = self.round = 0
-        format = message_format(
-            make(method).healing(), own[0], SimpleNamespace(wire="float64", bits=None)
-        )
+        self.told = set()  # round, peer and kind of every alarm
+        format = message_format(made.healing(), own[0], SimpleNamespace(wire="float64", bits=None))
         self.links = [
             {j: Link(i, j, False, format, 1, Wakeup()) for j in self.around[i]} for i in range(V)
         ]
@@ -109,7 +114,10 @@ class Network:
                 heard[place] = stepper.outgoing(self.carries[i][1], place)
         gathered = stepper.gathered(heard, [link.news for link in links.values()])
         self.carries[i], self.sent[i] = stepper.step(self.carries[i], self.round, gathered)
-        watch(self.peers[i], stepper.look(self.carries[i], gathered))
+        if (self.round + 1) % self.look_every == 0:
+            peer = self.peers[i]
+            watch(peer, stepper.look(self.carries[i], gathered))
+            self.told.update((self.round, i, kind) for kind in peer.alarms)
 
     def models(self):
         pairs = zip(self.steppers, self.carries, strict=True)
@@ -355,6 +363,117 @@ def test_an_edge_that_pulls_alone_is_named_after_some_looks():
     assert "peer 3 pulls alone, 80 times as hard" in peer.alarms["pull"]
     assert watch(peer, seen | {"pulls": [0.4, 0.3]})
     assert not peer.alarms
+
+
+BARBELL = ew.Graph.from_edges(
+    [(0, 1), (0, 2), (1, 2), (2, 3), (3, 4), (3, 5), (4, 5)]
+)  # a bridge bears all that two crowds have against each other
+TRAINED = ew.PrimalDual(ew.SAGA(batch=8), local="auto")
+ROBUST = replace(TRAINED, radius="auto")
+
+
+def unlike_data(nodes, mixed):
+    """Two crowds with labels of different laws, but for a part of the samples."""
+    rng = np.random.default_rng(3)
+    laws = rng.standard_normal((2, N))
+    parts = []
+    for i in range(nodes):
+        X = rng.standard_normal((40, N)) + 0.5 * (2 * i >= nodes)
+        law = np.where(rng.random(40) < mixed, 0, int(2 * i >= nodes))
+        noise = 0.5 * rng.standard_normal(40)
+        parts.append((X, np.sign((X * laws[law]).sum(1) + noise)))
+    return ew.Problem(parts, ew.Logistic(ridge=0.05))
+
+
+@pytest.mark.parametrize(
+    ("method", "every", "rounds", "mixed"),
+    [
+        (TRAINED, 10, 500, 0.0),
+        (TRAINED, 2, 200, 0.5),
+        (ROBUST, 10, 500, 1.0),
+        ("pdmm", 10, 500, 0.0),
+        ("saga-pd", 10, 1500, 0.0),
+        ("newton-pd", 2, 100, 0.0),
+    ],
+)
+def test_no_edge_of_honest_peers_is_said_to_pull_on(method, every, rounds, mixed):
+    """However unlike their data are."""
+    with jax.enable_x64(True):
+        network = Network(method, problem=unlike_data(6, mixed), graph=BARBELL, look_every=every)
+        network.go_on(rounds)
+    kinds = {kind for _, _, kind in network.told}
+    assert kinds <= {"fit"}  # which is about data, and may be so
+    assert all(peer.edge_watch.moved for peer in network.peers)
+
+
+def test_a_bridge_between_crowds_of_other_laws_is_at_its_radius_and_says_so():
+    """The rule for radii knows of no bridge: consensus gives way there, and at no other edge."""
+    with jax.enable_x64(True):
+        problem = unlike_data(6, 0.0)
+        network = Network(ROBUST, problem=problem, graph=BARBELL, look_every=10)
+        network.go_on(500)
+        X = network.models()
+    alarmed = {i: peer.alarms["bound"] for i, peer in enumerate(network.peers) if peer.alarms}
+    assert set(alarmed) == {2, 3}
+    assert "the edges to peers 3 pull with all" in alarmed[2]
+    assert np.ptp(X[:3], axis=0).max() < 1e-3 < 0.1 < np.abs(X[2] - X[3]).max()
+
+
+def one_that_leads_on(by):
+    """It always says that its model is a little further than the one it hears from."""
+    last = {}
+
+    def lie(own, link):
+        there = (own + last.get(link.me, own)) / 2  # rho x, as own = 2 rho x - last
+        last[link.me] = 2 * (there + by) - own
+        return last[link.me]
+
+    return lie
+
+
+@pytest.mark.parametrize("method", [TRAINED, "pdmm"])
+def test_an_edge_that_pulls_on_and_on_is_said_to(method):
+    with jax.enable_x64(True):
+        network = Network(method, look_every=10)
+        network.go_on(300)
+        assert not network.told
+        network.go_on(600, one_that_leads_on(0.02))
+    for i in network.around[LIAR]:
+        assert f"the edge to peer {LIAR} pulls harder" in network.peers[i].alarms["on"]
+
+
+def test_an_edge_is_said_to_be_at_its_radius():
+    """With it a liar that wants one model and no other leaves others where they were, nearly."""
+    away = np.full(N, 30.0)
+    with jax.enable_x64(True):
+        network = Network(ROBUST, look_every=10)
+        network.go_on(200)
+        assert not network.told
+        network.go_on(400, as_if_data_wanted(away))
+        off = np.abs(network.models()[1:] - ew.reference(network.problem).x).max()
+    for i in network.around[LIAR]:
+        assert f"the edges to peers {LIAR} pull with all" in network.peers[i].alarms["bound"]
+    assert off < 3
+
+
+def test_an_edge_that_slows_down_or_turns_or_gains_little_does_not_pull_on():
+    def watched_edge(steps, own_pull=1.0):
+        seen, at = EdgeWatch(), np.zeros(2)
+        seen.see({3: at, 5: at})
+        for step in steps:
+            at = at + step
+            seen.see({3: at, 5: 0 * at})
+        return seen.pulls_on(own_pull)
+
+    ahead = np.tile([0.1, 0.0], (WINDOW, 1))
+    assert "peer 3" in watched_edge(ahead)
+    assert not watched_edge(ahead[1:])
+    assert not watched_edge(ahead * 0.95 ** np.arange(WINDOW)[:, None])
+    assert not watched_edge(ahead * np.where(np.arange(WINDOW) % 3 == 0, -1, 1)[:, None])
+    assert not watched_edge(ahead, own_pull=10.0)
+    assert not at_bound({3: 0.1, 5: 0.2}, [0.11, 0.3])
+    assert "peers 5 pull" in at_bound({3: 0.1, 5: 0.3}, [0.11, 0.3])
+    assert not at_bound({3: 0.1}, [])
 
 
 def test_an_edge_that_pulls_against_the_own_data_alone_is_no_reason():

@@ -27,6 +27,7 @@ from edgewise.cli.app import app
 from edgewise.cli.network_local import last_line
 from edgewise.errors import InputError
 from edgewise.peers.config.peer_config import read, save
+from edgewise.peers.node.edge_watch import EdgeWatch
 from edgewise.peers.node.peer import Peer
 from edgewise.peers.node.result import PeerResult
 from edgewise.peers.operations import expiry, health
@@ -53,6 +54,7 @@ def running(**said):
     }
     connections = SimpleNamespace(refused=5, failed_handshakes=6)
     usual = {"round": 40, "residual": 1e-3, "connections": connections, "links": links}
+    usual |= {"pulls": {1: 0.25}, "edge_watch": SimpleNamespace(moved={1: 1e-4})}
     return peer(**usual | {"alarms": {"fit": "far worse"}} | said)
 
 
@@ -96,6 +98,8 @@ def test_every_number_is_told_as_it_is(scrape):
         ("edgewise_failed_handshakes_total", None): 6,
         ("edgewise_neighbour_stale_rounds", "1"): 0,
         ("edgewise_neighbour_stale_rounds", "7"): 12,
+        ("edgewise_neighbour_pull", "1"): 0.25,
+        ("edgewise_neighbour_pull_moved", "1"): 1e-4,
         ("edgewise_neighbour_connected", "1"): 1,
         ("edgewise_neighbour_connected", "7"): 0,
         ("edgewise_neighbour_sent_bytes_total", "1"): 1200,
@@ -227,6 +231,7 @@ def test_a_node_tells_its_metrics_while_it_fits_and_no_longer(place, monkeypatch
         ports.append(int(re.search(r"peer 0 tells its metrics at port (\d+)", log)[1]))
         self.round, self.residual, self.links, self.alarms = 7, 0.5, {1: link()}, {}
         self.connections = SimpleNamespace(refused=0, failed_handshakes=0)
+        self.pulls, self.edge_watch = {}, EdgeWatch()
         assert samples(ports[0])["edgewise_rounds_total", None].value == 7
         return PeerResult(None, 7, 0.5, "finished", Trace({"rounds": []}))
 

@@ -11,6 +11,7 @@ import logging
 
 import numpy as np
 
+from edgewise.peers.node.edge_watch import at_bound
 from edgewise.peers.node.own_size import OwnSize
 from edgewise.peers.node.state import PeerState
 from edgewise.problem.problem import Problem
@@ -31,12 +32,16 @@ def watch(peer: PeerState, measured: dict[str, np.ndarray]) -> bool:
     if own is None:
         return False
     peer.pulls = dict(zip(peer.members, map(float, measured.get("pulls", ())), strict=False))
+    rows = zip(peer.members, measured.get("edge_duals", ()), strict=False)
+    peer.edge_watch.see({j: np.asarray(dual, np.float64) for j, dual in rows})
     samples, weight = counted(peer.problem)
     peer.loss = float(measured["loss"]) / weight
     data_pull = max(own.pull * weight, float(measured["data_pull"]))
     found = {
         "fit": misfit(own, peer.loss, samples, peer.pulls),
         "pull": lone_pull(data_pull, peer.pulls),
+        "on": peer.edge_watch.pulls_on(own.pull * weight),
+        "bound": at_bound(peer.pulls, measured.get("radius", ())),
         "cut": cut_messages(peer.cut),
     }
     for kind, text in found.items():

@@ -15,6 +15,7 @@ from edgewise.data.shards import Shards
 from edgewise.inference import sums as inference_sums
 from edgewise.methods.contract import Method
 from edgewise.peers.config.peer_config import Fit, PeerConfig, load
+from edgewise.peers.node.edge_watch import EdgeWatch
 from edgewise.peers.node.ending import Ending
 from edgewise.peers.node.generations import write_next
 from edgewise.peers.node.own_edges import OwnEdge, digest, own_edges
@@ -76,6 +77,7 @@ class PeerState:
         self.cut: set[int] = set()  # neighbours whose messages were cut since the last look
         self.loss: float | None = None  # of its data by the joint model, at the last look
         self.pulls: dict[int, float] = {}  # of the neighbours, at the last look
+        self.edge_watch = EdgeWatch()
         self.alarms: dict[str, str] = {}
         self.alarm_looks: dict[str, int] = {}  # in a row, at which there was reason
         self.agreeing = config.sums_first  # until it is known how its data weigh

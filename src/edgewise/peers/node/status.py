@@ -11,6 +11,7 @@ from edgewise.peers.node.state import PeerState
 
 
 def write_status(peer: PeerState) -> None:
+    moved = peer.edge_watch.moved
     status = {
         "peer": peer.config.id,
         "state": peer.state,
@@ -39,6 +40,7 @@ def write_status(peer: PeerState) -> None:
                 "connected": link.connected,
                 "part": other in peer.members,
                 "pull": peer.pulls.get(other),
+                "pull_moved": moved.get(other),
                 "behind": link.stale_rounds,
                 "silent_seconds": time.monotonic() - link.last_heard,
                 "streams": link.streams,

@@ -60,6 +60,7 @@ def look(
     X = method.answer(state)
     inbox = ReceivedMessages(heard).deliver(method.hears, p.links, outbox)
     duals = method.duals(p.links, state, inbox, outbox)
+    each = edge_duals(method, p, state, inbox, outbox)
     moved = own_step(p, X, duals, t)
     objective, ridge = p.values(X), p.ridge(X)
     return {
@@ -70,15 +71,16 @@ def look(
         "loss": (objective - 0.5 * (X * ridge).sum(1))[0],  # of its data alone
         "data_pull": jnp.linalg.norm(p.full(X) + ridge),  # how hard they pull where the model is
         "calls": state.memory.calls[0],
-        "pulls": pulls(method, p, state, inbox, outbox),
+        "edge_duals": each,
+        "pulls": jnp.linalg.norm(each, axis=1),  # how hard each edge pulls at the model
+        "radius": jnp.zeros(0) if p.links.radius is None else p.links.radius,
     }
 
 
-def pulls(method: Any, p: Any, state: Any, inbox: Any, outbox: Any) -> Array:
-    """(e,) how hard each edge pulls at the model: its part of the sum of duals; (0,) for methods
-    whose edges have none."""
+def edge_duals(method: Any, p: Any, state: Any, inbox: Any, outbox: Any) -> Array:
+    """(e, n) each edge's part of the sum of duals; (0, n) for methods whose edges have none."""
     if not set(method.hears) <= {"each", "news"}:
-        return jnp.zeros(0)
+        return jnp.zeros((0, method.answer(state).shape[1]))
     edges = jnp.arange(len(p.links.owner))
 
     def of(edge: Array) -> Array:
@@ -88,7 +90,8 @@ def pulls(method: Any, p: Any, state: Any, inbox: Any, outbox: Any) -> Array:
             i if kind == "news" else jnp.where((edges == edge)[:, None], i, o)
             for kind, i, o in pairs
         ]
-        return jnp.linalg.norm(method.duals(p.links, state, tuple(alone), outbox))
+        own: Array = method.duals(p.links, state, tuple(alone), outbox)[0]
+        return own
 
     return jax.vmap(of)(edges)
 

@@ -35,7 +35,8 @@ OF_A_PEER: tuple[Spec, ...] = (
     (
         GaugeMetricFamily,
         "alarms",
-        "That hold now: a neighbour pulls alone, or the model fits this peer's data far worse.",
+        "That hold now: a neighbour pulls alone, on and on, or with all that its radius allows, "
+        "messages are cut, or the model fits this peer's data far worse.",
         lambda peer: len(peer.alarms),
     ),
     (
@@ -93,6 +94,16 @@ OF_A_LINK: tuple[Spec, ...] = (
         "protocol_errors",
         "Times it was cut off for what it sent.",
         lambda link: link.protocol_errors,
+    ),
+)
+
+
+OF_AN_EDGE: tuple[tuple[str, str, Callable[[Any], dict[int, float]]], ...] = (
+    ("pull", "How hard its edge pulled at the model at the last look.", lambda peer: peer.pulls),
+    (
+        "pull_moved",
+        "How far the dual of its edge moved between the last two looks.",
+        lambda peer: peer.edge_watch.moved,
     ),
 )
 
@@ -161,4 +172,10 @@ class Metrics(Collector):
             family = kind(f"edgewise_neighbour_{name}", what, labels=["peer", "neighbour"])
             for other, link in around:
                 family.add_metric([own, str(other)], float(value(link)))
+            yield family
+        for name, what, of in OF_AN_EDGE:
+            labels = ["peer", "neighbour"]
+            family = GaugeMetricFamily(f"edgewise_neighbour_{name}", what, labels=labels)
+            for other, number in of(self.peer).items():
+                family.add_metric([own, str(other)], number)
             yield family
