@@ -261,6 +261,13 @@ def test_all_peers_of_a_mesh(config):
     assert said == "1 finished, 2 not started: rounds 0 to 1,240, residuals up to 3.21e-05\n"
 
 
+def test_alarms_are_shown_wherever_a_peer_is(config):
+    write_status(config, alarms=["the edge to peer 1 pulls harder"], state="finished", ending=None)
+    assert "peer 0: ALARM: the edge to peer 1 pulls harder" in node("--status").stdout
+    assert "ALARM" in watch.summary([PeerView(config).status])
+    assert "the edge to peer 1 pulls harder" in drawn(watch.view(PeerView(config)))
+
+
 # --- --status for scripts -------------------------------------------------------------------------
 
 

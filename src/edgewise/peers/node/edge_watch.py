@@ -7,7 +7,7 @@ however unlike data are. It costs nothing on the wire.
 """
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -56,7 +56,7 @@ class EdgeWatch:
         )
 
 
-def at_bound(pulls: Mapping[int, float], radius: Sequence[float]) -> str:
+def at_bound(pulls: Mapping[int, float], radius: Iterable[float]) -> str:
     """Edges that pull with all that they may have: there consensus gives way."""
     bounds = zip(pulls.items(), radius, strict=False)
     held = [(j, bound) for (j, pull), bound in bounds if pull >= AT_BOUND * bound > 0]
