@@ -1,6 +1,8 @@
 # What `import edgewise` offers, and where it comes from: read by type checkers, and by lazy_loader,
 # which imports a name's module when it is first asked for.
 from . import data, errors
+from .attacks.audit import audit
+from .attacks.findings import Audit, Finding
 from .centralised.coupled_reference import CoupledReference
 from .centralised.reference import Reference, reference
 from .data import Shards, Standardization, Stream, split
@@ -120,6 +122,7 @@ __all__ = [
     "SGD",
     "SVRG",
     "AccVRExtra",
+    "Audit",
     "Binomial",
     "Bootstrap",
     "Box",
@@ -136,6 +139,7 @@ __all__ = [
     "ElasticNet",
     "ExactCoordinates",
     "Faults",
+    "Finding",
     "FiniteDifference",
     "FittedModel",
     "Full",
@@ -189,6 +193,7 @@ __all__ = [
     "Trace",
     "Tuning",
     "Tweedie",
+    "audit",
     "compare",
     "data",
     "errors",

@@ -31,6 +31,7 @@ from edgewise.cli.options import (
     PredictOptions,
     ReportOptions,
     ReproduceOptions,
+    RunAuditOptions,
     SolveOptions,
     SplitOptions,
     TuneOptions,
@@ -180,6 +181,31 @@ def predict(o: PredictOptions) -> None:
 def report(o: ReportOptions) -> None:
     """A table of saved runs, and a page or a plot of them together."""
     from edgewise.cli.report import report as run
+
+    run(o)
+
+
+@app.command(
+    "audit",
+    epilog=examples(
+        "solve breast_cancer --scale --nodes 10 --ridge 0.03 --method saga-pd --out run",
+        "audit run",
+        "audit run --coalition 0,5 --first 500 --json",
+        "audit run --secret-draws --no-members",
+        "audit run --dual-noise 1",
+    ),
+)
+@with_options(RunAuditOptions)
+def audit_run(o: RunAuditOptions) -> None:
+    """What the messages of a run tell neighbours and others of the data, by attacks on them.
+
+    The run is made again, with its data and settings. A neighbour, all neighbours of a node, a
+    coalition, whoever gets the model and whoever listens are given what they would see, and no
+    more; your data say how much they got: rows recovered (correlation above 0.99), whether samples
+    can be told from others (AUC, 0.5 is nothing), and how well the share of a label at each node is
+    told. Beside each number is what chance gives. Attacks are those of today: others may get more.
+    """
+    from edgewise.cli.audit import audit as run
 
     run(o)
 

@@ -176,6 +176,46 @@ class ReportOptions(CommonOptions):
 
 
 @dataclass(frozen=True)
+class RunAuditOptions(CommonOptions):
+    run: Annotated[
+        Text,
+        typer.Argument(help="A folder of `edgewise solve`.", show_default=False, metavar="RUN"),
+    ] = None
+    first: Annotated[
+        int, option(SEARCH, "Rounds whose messages are looked at, from the first on.")
+    ] = 300
+    coalition: Annotated[
+        Text,
+        option(
+            SEARCH,
+            "Nodes that put what they see together, with commas between.",
+            show_default="every fourth",
+        ),
+    ] = None
+    members: Annotated[
+        bool,
+        option(SEARCH, "Ask also who was among the samples: another run, on half of the data."),
+    ] = True
+    secret_draws: Annotated[
+        bool,
+        option(
+            SEARCH,
+            "As if nobody knew which samples a node draws. Peers draw by the seed of the fit.",
+            "--secret-draws",
+        ),
+    ] = False
+    dual_noise: Annotated[
+        float, option(SEARCH, "As if peers had begun with this --dual-noise.")
+    ] = 0.0
+    bits: Annotated[
+        Whole, option(SEARCH, "As if messages had been rounded so.", show_default="the run's")
+    ] = None
+    out: Annotated[
+        Text, option(OUTPUT, "A file for all of it, as JSON.", show_default="RUN/audit.json")
+    ] = None
+
+
+@dataclass(frozen=True)
 class ReproduceOptions(CommonOptions):
     experiments: Annotated[
         Several,

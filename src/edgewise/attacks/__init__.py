@@ -1,0 +1,1 @@
+"""Attacks on the messages of a run: what neighbours, coalitions and others would learn of data"""

@@ -1,0 +1,61 @@
+"""Rows of each node, as attackers get them, beside the true ones and beside rows of nobody."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from edgewise.attacks.batch_fit import fitted_rows
+from edgewise.attacks.curvature_news import directions, hessians, tells_hessians
+from edgewise.attacks.gradients_seen import Seen
+from edgewise.attacks.membership import rows_with_intercept
+from edgewise.attacks.recording import Recording
+from edgewise.attacks.row_recovery import Changes, changes, draws, guesses
+from edgewise.attacks.scores import RECOVERED, best_correlations, columns_of, shuffled
+from edgewise.gradients import SAGA
+
+
+class Rows(NamedTuple):
+    true: list[np.ndarray]  # of each victim (K,) the best correlation of a guess with every row
+    shuffled: list[np.ndarray]  # the same with rows of nobody
+    bar: float  # from which a row is recovered
+
+
+def rows_found(r: Recording, seen: Seen, victims: np.ndarray, secret: bool) -> Rows:
+    problem, rng = r.problem, np.random.default_rng(r.seed)
+    drawn = None if secret or not seen.single else draws(r)
+    every = rows_with_intercept(problem, np.arange(problem.shards.samples))
+    there, centre, scale = columns_of(every)
+    true, fake = [], []
+    for i in np.flatnonzero(victims).tolist():
+        own = None if drawn is None else drawn[:, i]
+        candidates = node_guesses(r, seen, i, own)[:, there]
+        rows = every[problem.own(i)][:, there]
+        true.append(best_correlations(candidates, rows, centre, scale))
+        fake.append(best_correlations(candidates, shuffled(rows, rng), centre, scale))
+    return Rows(true, fake, RECOVERED)
+
+
+def node_changes(r: Recording, seen: Seen, node: int, drawn: np.ndarray | None) -> Changes:
+    G = np.nan_to_num(seen.values[:, node])
+    count = int(r.problem.counts[node])
+    return changes(r.method.gradient, G, count, drawn, bool(seen.whole[node]))
+
+
+def node_guesses(r: Recording, seen: Seen, node: int, drawn: np.ndarray | None) -> np.ndarray:
+    """(m, n) of one node."""
+    if tells_hessians(r):
+        H = hessians(r)[node]
+        return np.concatenate([directions(H), np.nan_to_num(seen.values[:, node])])
+    G = np.nan_to_num(seen.values[:, node])
+    if not seen.single:
+        return np.concatenate([G, np.diff(G, axis=0)])
+    problem, count = r.problem, int(r.problem.counts[node])
+    seen_changes = node_changes(r, seen, node, drawn)
+    made = guesses(seen_changes, count)
+    gradient = r.method.gradient
+    hidden = np.isnan(seen.values[:, node]).any() or not seen.whole[node]
+    if isinstance(gradient, SAGA) and drawn is not None and drawn.shape[1] > 1 and not hidden:
+        values, X, most = seen_changes.values, seen.at[:, node], int(problem.counts.max())
+        fit = fitted_rows(problem.loss, values, drawn, X, count, most, problem.intercept, r.seed)
+        made = made if fit is None else np.concatenate([made, fit])
+    return made
