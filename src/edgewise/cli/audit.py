@@ -23,7 +23,6 @@ NOT_REPLAYED = ("drop", "burst", "delay", "awake", "nap", "down", "wipe", "leave
 NOT_REPLAYED += ("patience", "x0", "duals")
 
 
-
 def audit(o: RunAuditOptions) -> None:
     if o.run is None:
         raise InputError("say which run: edgewise audit out/saga-pd-20300101-120000")
