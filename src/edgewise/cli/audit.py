@@ -19,8 +19,10 @@ from edgewise.running import run_folders
 
 FILE = "audit.json"
 OF_SOLVE = {f.name: f.default for f in fields(SolveOptions)}
-NOT_REPLAYED = ("drop", "burst", "delay", "awake", "nap", "down", "wipe", "leave", "join", "keep")
-NOT_REPLAYED += ("patience", "x0", "duals")
+NOT_REPLAYED = (
+    *("drop", "burst", "delay", "awake", "nap", "down", "wipe", "leave", "join", "keep"),
+    *("patience", "x0", "duals"),
+)
 
 
 def audit(o: RunAuditOptions) -> None:
