@@ -221,3 +221,17 @@ def test_a_strict_neighbour_that_has_left_is_not_waited_for():
     assert deserter(own) is None, "its message is here"
     own.round = 61
     assert deserter(own) == 2
+
+
+def test_news_after_all_agreed_are_waited_out_but_not_for_ever():
+    """One that was away comes back and lifts the residual: no end without success yet."""
+    around = [link(converged_hops=V)]
+    own = peer(links=around, converged_hops=V, looked_at=60, below_tol_at=50, residual=3 * TOL)
+    own.config.fit.rounds = 10**6
+    assert why_finished(own) is None
+    own.residual = TOL
+    assert why_finished(own) == "converged"
+    own.residual, own.round, own.looked_at = 3 * TOL, 360, 360
+    assert why_finished(own) == "converged", "neighbours that have finished answer no more"
+    own.round, own.looked_at = 351, 350
+    assert why_finished(own) is None, "it ends at a look"

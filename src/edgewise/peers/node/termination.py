@@ -16,6 +16,7 @@ log = logging.getLogger("edgewise.peers")
 
 PARTING = 0.5  # seconds for a farewell to get out before streams are closed
 A_WHILE = 60.0  # seconds for one that does not know yet that all is over
+LOOKS_TO_SETTLE = 30  # at the residual, once all have agreed that it was small
 LINGER = 10.0  # seconds without a word after which a neighbour that has all it needs is let go
 
 
@@ -91,11 +92,22 @@ def why_finished(peer: PeerState) -> str | None:
         return peer.stop_reason if peer.round >= peer.stop_at else None
     V = peer.config.nodes
     around = (link.converged_hops >= V or link.gone or link.dropped for link in peer.links.values())
-    if peer.converged_hops >= V and peer.looked_at in (-1, peer.round) and all(around):
-        return "converged"  # by the very residual that is told; -1: it had, before this start
+    if peer.converged_hops >= V and settled(peer) and all(around):
+        return "converged"
     if peer.round >= peer.config.fit.rounds:
         return "rounds"
     return "seconds" if late(peer) else None
+
+
+def settled(peer: PeerState) -> bool:
+    """By the very residual that is told. Since all agreed one that was away may have brought news
+    that lift it for a while; but who takes part no more does not answer them, so not for ever."""
+    if peer.looked_at == -1:
+        return True  # it had finished before this start
+    fit = peer.config.fit
+    small = fit.tol is None or peer.residual <= fit.tol
+    long_ago = peer.round - peer.below_tol_at > LOOKS_TO_SETTLE * peer.config.record_every
+    return peer.looked_at == peer.round and (small or long_ago)
 
 
 async def linger(peer: PeerState, stop: asyncio.Event) -> None:
