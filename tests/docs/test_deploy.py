@@ -24,11 +24,18 @@ def test_systemd_takes_the_unit(unit):
     assert unit.name not in done.stderr, done.stderr
 
 
-def documents():
+def documents(name="kubernetes.yaml"):
     yaml = pytest.importorskip("yaml", reason="PyYAML comes with the extra docs")
-    return {
-        each["kind"]: each for each in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())
-    }
+    return {each["kind"]: each for each in yaml.safe_load_all((DEPLOY / name).read_text())}
+
+
+@pytest.mark.parametrize("name", ["kubernetes.yaml", "kubernetes-relay.yaml"])
+def test_clusters_take_the_manifests_by_their_schemas(name):
+    known = pytest.importorskip(
+        "kubernetes_validate", reason="needs the schemas: pip install kubernetes-validate"
+    )
+    for document in documents(name).values():
+        known.validate(document, known.latest_version(), strict=True)
 
 
 def test_what_the_cluster_is_told_hangs_together():
@@ -53,9 +60,26 @@ def started_by(unit):
     return words.split()
 
 
+def test_a_relay_in_a_cluster_hangs_together():
+    found = documents("kubernetes-relay.yaml")
+    pod = found["Deployment"]["spec"]["template"]
+    (container,) = pod["spec"]["containers"]
+    assert found["Deployment"]["spec"]["selector"]["matchLabels"] == pod["metadata"]["labels"]
+    assert found["Service"]["spec"]["selector"] == pod["metadata"]["labels"]
+    assert found["Deployment"]["spec"]["replicas"] == 1, "two would not know of each other's calls"
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert found["Service"]["spec"]["ports"][0]["targetPort"] in ports
+    assert f"0.0.0.0:{ports['relay']}" in container["args"]
+    mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    assert mounts["identity"] in container["args"]
+    assert mounts["log"] in container["args"]
+    assert {volume["name"] for volume in pod["spec"]["volumes"]} == set(mounts)
+
+
 def test_commands_are_those_that_there_are():
-    container = documents()["Job"]["spec"]["template"]["spec"]["containers"][0]
-    for command in (started_by(UNIT), started_by(RELAY), container["args"]):
+    pods = documents()["Job"], documents("kubernetes-relay.yaml")["Deployment"]
+    containers = [pod["spec"]["template"]["spec"]["containers"][0]["args"] for pod in pods]
+    for command in (started_by(UNIT), started_by(RELAY), *containers):
         of_network = command[: 1 + (command[0] == "network")]
         told = CliRunner().invoke(app, [*of_network, "--help"]).output
         assert all(word in told for word in command if word.startswith("--"))

@@ -277,6 +277,9 @@ class RelayOptions(CommonOptions, KeyOptions, LogOptions, MeshOptions):
             "--make",
         ),
     ] = False
+    out: Annotated[
+        Text, option(OUTPUT, "Folder of its log.", show_default="relay, in that of its key")
+    ] = None
     connections: Annotated[
         int, option(PEERS, "At most, two for each edge; each takes up to half a megabyte.")
     ] = 256

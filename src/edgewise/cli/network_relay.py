@@ -9,6 +9,7 @@ from edgewise.cli.network_options import RelayOptions
 from edgewise.cli.node import allow_many_files, level_of
 from edgewise.cli.shell import output, print_json
 from edgewise.errors import InputError
+from edgewise.fileio import make_folder
 
 if TYPE_CHECKING:
     from edgewise.peers.relay.identity import RelayIdentity
@@ -32,8 +33,8 @@ def relay(o: RelayOptions) -> None:
         raise InputError("--connections is 2 or more, --megabytes more than 0")
     identity = identity_in(o.folder)
     limits = Limits(o.connections, bytes_per_second=1e6 * o.megabytes)
-    folder = Path(o.folder) / FOLDER
-    folder.mkdir(exist_ok=True, mode=0o700)
+    folder = Path(o.folder) / FOLDER if o.out is None else Path(o.out)
+    make_folder(folder, "give a folder where you may write as --out", exist_ok=True, mode=0o700)
     allow_many_files()
     shown = logging.StreamHandler()
     with logging_to(folder, "relay", shown, level_of(o.log_level)):
