@@ -127,9 +127,11 @@ def spread_out(edges: list[tuple[int, int]], nodes: int) -> np.ndarray:
 
 
 def edges_of(peers: Sequence[Facts]) -> dict[tuple[str, str], Facts]:
-    """{ends: what is known}, connected where one who looks says so and none who looks denies it."""
+    """{ends: what is known}, connected where one who looks says so and none who looks denies it;
+    nobody asks of one that has ended, or was never started."""
     edges: dict[tuple[str, str], Facts] = {}
     here = {"running", "waiting", "agreeing", "scoring", "lingering", "summing up"}
+    ended = {p["id"] for p in peers if p["state"] in ("finished", "stopped", "not started")}
     for peer in peers:
         for link in peer["neighbours"]:
             if link["id"] == peer["id"]:
@@ -137,7 +139,7 @@ def edges_of(peers: Sequence[Facts]) -> dict[tuple[str, str], Facts]:
             ends = min(peer["id"], link["id"]), max(peer["id"], link["id"])
             edge = edges.setdefault(ends, {"connected": None, "relay": None})
             edge["relay"] = edge["relay"] or link.get("relay")
-            if link["connected"] is None or edge["connected"] is False:
+            if link["connected"] is None or edge["connected"] is False or ended & {*ends}:
                 continue
             edge["connected"] = bool(link["connected"]) and peer["state"] in here
     return edges
