@@ -244,7 +244,7 @@ CASES: dict[str, Callable[[Path], Rows]] = {
 
 def plain(text: str, folder: Path) -> str:
     """Without what differs from run to run."""
-    text = re.sub(r"\S*" + re.escape(folder.name) + r"/\w+/", "", text)
+    text = re.sub(r"[^\s']*" + re.escape(folder.name) + r"/\w+/", "", text)
     text = re.sub(r"mesh-[0-9a-f]{8}", "MESH", text)
     text = re.sub(r"127\.0\.0\.1:\d+", "HOST:PORT", text)
     return re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "...", text)
