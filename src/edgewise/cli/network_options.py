@@ -152,6 +152,15 @@ class InitOptions(CommonOptions, KeyOptions, MethodOptions):
         Number,
         option(PROBLEM, "Part of every peer's samples that the model is tried on, as 0.2."),
     ] = None
+    masked: Annotated[
+        bool,
+        option(
+            PROBLEM,
+            "Sums before and after the fit, for weights, --standardize, --holdout and --summary, "
+            "under masks that hide each peer's part. Every peer needs two neighbours.",
+            "--masked",
+        ),
+    ] = False
     offset: Annotated[Text, same(TableOptions, "offset")] = None
     exposure: Annotated[Text, same(TableOptions, "exposure")] = None
     case_weight: Annotated[Text, same(TableOptions, "case_weight")] = None

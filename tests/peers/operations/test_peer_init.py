@@ -72,6 +72,7 @@ def test_every_field_of_a_fit_has_its_option():
     words += ["--seconds", "2", "--tol", "1e-9", "--seed", "3", "--eta", "0.25", "--rho", "theory"]
     words += ["--dtype", "float32", "--wire", "float32", "--dual-noise", "0.1"]
     words += ["--weights", "node", "--standardize", "--holdout", "0.2", "--summary", "HC1"]
+    words += ["--masked"]
     words += ["--offset", "o", "--exposure", "e", "--case-weight", "w", "--trials", "t"]
     call("init", *RING, *words, "--patience", "0.5", "--bits", 8)
     fit = peer(4).fit

@@ -46,6 +46,7 @@ class Fit:
     weights: str | None = None  # "sample": a peer counts by its samples, "node": as every other
     standardize: bool = False  # columns, by means and spreads of all peers' samples
     holdout: float | None = None  # part of every peer's samples that models are tried on
+    masked: bool = False  # all these sums are under pairwise masks
     summary: str | None = None  # the covariance of standard errors, where they are wanted
     offset: str | None = None  # a table's column that is added to margins
     exposure: str | None = None  # one whose logarithm is
@@ -196,6 +197,21 @@ def require_sound(config: PeerConfig) -> None:
         )
     require_schema_fits(config)
     require_no_sums_of_couplings(config)
+    require_masks_hide(config)
+
+
+def require_masks_hide(config: PeerConfig) -> None:
+    if not config.fit.masked or config.nodes == 1:
+        return
+    if not config.sums_first:
+        raise InputError(
+            f"{config.path}: fit.masked is for sums, and this fit takes none: leave it out"
+        )
+    if len(config.neighbours) < 2:
+        raise InputError(
+            f"{config.path}: peer {config.id} has one neighbour, whom no mask hides its numbers "
+            "from: give it a second one, or leave fit.masked out"
+        )
 
 
 def require_schema_fits(config: PeerConfig) -> None:

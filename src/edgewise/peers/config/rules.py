@@ -74,6 +74,7 @@ FIT = {
     "weights": one_of("sample", "node"),
     "standardize": TRUTH,
     "holdout": Rule(lambda value: is_number(value) and 0 < value < 1, "a part, as 0.2", float),
+    "masked": TRUTH,
     "summary": one_of("auto", "model", "HC0", "HC1", "cluster"),
     "offset": TEXT,
     "exposure": TEXT,

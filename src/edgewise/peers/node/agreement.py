@@ -13,7 +13,14 @@ from edgewise.peers.node.checkpoint import data_digest
 from edgewise.peers.node.fit_identity import Identity, identity_of, require_same
 from edgewise.peers.node.generations import CHECKPOINT
 from edgewise.peers.node.handshake import agreed
+from edgewise.peers.node.masked_stages import (
+    MaskedSumFailed,
+    give_up,
+    sums_of,
+    told_numbers,
+)
 from edgewise.peers.node.own_problem import refitted, total_weight
+from edgewise.peers.node.result import PeerError
 from edgewise.peers.node.state import PeerState
 from edgewise.peers.node.tree_sum import missing, place_of, report_of, told_to
 from edgewise.peers.transport.reports import Report, exact, parts_of, rounded, sum_in
@@ -49,15 +56,25 @@ async def total_of(
     numbers = exact(own)
 
     def known() -> bool:
-        report = report_of(stage, peer.config.id, peer.config.nodes, numbers, heard(peer, stage))
+        told = told_numbers(peer, stage, numbers)
+        if told is None:
+            return False
+        report = report_of(stage, peer.config.id, peer.config.nodes, told, heard(peer, stage))
         tell(peer, report)
         return report.total and len(report.sums) == len(numbers)
 
-    while not stop.is_set() and not known():
-        await peer.wait(known, stop, TELL_EVERY)
-        if not known():
-            say_missing(peer, stage)
-    return None if stage not in peer.totals else rounded(peer.totals[stage].sums)
+    try:
+        while not stop.is_set() and not known():
+            await peer.wait(known, stop, TELL_EVERY)
+            if not known():
+                say_missing(peer, stage)
+    except MaskedSumFailed as why:
+        await give_up(peer, stage)
+        raise PeerError(
+            f"{why}: with masks nobody can be left out, so that no peer has the sum; start the fit "
+            "anew at all peers"
+        ) from None
+    return None if stage not in peer.totals else rounded(sums_of(peer, peer.totals[stage]))
 
 
 def say_missing(peer: PeerState, stage: str) -> None:
@@ -102,12 +119,12 @@ def centre_of(first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def take(peer: PeerState) -> None:
     """The problem as it is to be fitted, of totals that are known."""
     total = peer.totals[SAMPLES]
-    first, V = rounded(total.sums), len(total.ids)
+    first, V = rounded(sums_of(peer, total)), len(total.ids)
     N, sparse = first[0], first[2]
     scaling = None
     if SPREAD in peer.totals:
         about, unit = centre_of(first)
-        shift, square = np.split(rounded(peer.totals[SPREAD].sums), 2)
+        shift, square = np.split(rounded(sums_of(peer, peer.totals[SPREAD])), 2)
         scaling = scaling_of(about, unit, shift / N, square / N, not sparse, int(N))
     weight = V / first[3] if peer.config.weighs_samples else None
     peer.problem = refitted(peer.config, peer.problem, scaling, weight)

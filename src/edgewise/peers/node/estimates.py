@@ -11,6 +11,7 @@ from edgewise.inference.estimates import Inference
 from edgewise.inference.estimation import Wanted, estimation, require_inference
 from edgewise.peers.config.peer_config import PeerConfig
 from edgewise.peers.node import agreement
+from edgewise.peers.node.masked_stages import sums_of
 from edgewise.peers.node.scores import total_after
 from edgewise.peers.node.state import PeerState
 from edgewise.peers.transport.reports import exact, rounded
@@ -80,4 +81,4 @@ async def added(
     if absent:
         log.warning("no standard errors, as peers %s were away after the fit", absent)
         return None
-    return rounded(total.sums)
+    return rounded(sums_of(peer, total))

@@ -18,6 +18,7 @@ from math import isfinite
 import numpy as np
 
 from edgewise.errors import DataError, InputError
+from edgewise.peers.transport.reports import UNIT
 
 try:
     from cryptography.hazmat.primitives import hashes
@@ -54,8 +55,20 @@ def fixed_point(numbers: np.ndarray, nodes: int) -> tuple[int, ...]:
 
 def floating_point(sums: tuple[int, ...]) -> np.ndarray:
     """The nearest float64 of each, from modulo 2^128 back to a sign."""
-    centred = [(n + MODULUS // 2) % MODULUS - MODULUS // 2 for n in sums]
-    return np.array([n / (1 << UNIT_BITS) for n in centred], np.float64)
+    return np.array([centred(n) / (1 << UNIT_BITS) for n in sums], np.float64)
+
+
+def centred(n: int) -> int:
+    """From modulo 2^128 back to a sign."""
+    return (n + MODULUS // 2) % MODULUS - MODULUS // 2
+
+
+def public_in(other: int, sums: tuple[int, ...]) -> tuple[int, int]:
+    """A neighbour's key, as a report carries it; ValueError where it is none."""
+    halves = tuple(n // UNIT for n in sums)
+    if len(halves) != 2 or not all(0 <= n < MODULUS for n in halves):
+        raise ValueError(f"peer {other} says no usable key")
+    return halves[0], halves[1]
 
 
 class Masker:

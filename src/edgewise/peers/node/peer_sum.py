@@ -12,7 +12,7 @@ import numpy as np
 
 from edgewise.errors import DataError, InputError
 from edgewise.peers.config.peer_config import PeerConfig
-from edgewise.peers.node.masks import MODULUS, Masker, fixed_point, floating_point
+from edgewise.peers.node.masks import Masker, fixed_point, floating_point, public_in
 from edgewise.peers.node.result import PeerError
 from edgewise.peers.node.signals import stop_on_signals
 from edgewise.peers.node.tree_sum import missing, place_of, report_of, told_to
@@ -160,8 +160,8 @@ class PeerSum:
                     "on without those it had: start the sum anew at all peers"
                 )
         if not self.used and len(there) == len(self.links):
-            publics = {j: public_in(j, key) for j, key in there.items()}
             try:
+                publics = {j: public_in(j, key) for j, key in there.items()}
                 masked = self.masker.masked(self.plain, publics)
             except ValueError:  # a point that makes no secret
                 raise PeerError("a neighbour says no usable key: no sum is made with it") from None
@@ -204,10 +204,3 @@ class PeerSum:
 
         while not done() and not stop.is_set() and self.connections.failure is None:
             await self.wait(done)
-
-
-def public_in(other: int, sums: tuple[int, ...]) -> tuple[int, int]:
-    halves = tuple(n // UNIT for n in sums)
-    if len(halves) != 2 or not all(0 <= n < MODULUS for n in halves):
-        raise PeerError(f"peer {other} says no usable key")
-    return halves[0], halves[1]

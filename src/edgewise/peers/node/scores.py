@@ -11,6 +11,13 @@ import numpy as np
 from scipy.special import logsumexp
 
 from edgewise.peers.node.agreement import heard, tell
+from edgewise.peers.node.masked_stages import (
+    MaskedSumFailed,
+    give_up,
+    sums_of,
+    told_numbers,
+    total_heard,
+)
 from edgewise.peers.node.state import PeerState
 from edgewise.peers.node.tree_sum import missing, place_of, report_of
 from edgewise.peers.transport.links import Link
@@ -114,15 +121,16 @@ def in_words(scores: dict[str, Any]) -> str:
 async def score(peer: PeerState, x: np.ndarray, stop: asyncio.Event) -> dict[str, Any] | None:
     """None where this peer is stopped."""
     total = await total_after(peer, HELD_OUT, own_sums(peer, x), stop)
-    return None if total is None else scores_of(peer, total)
+    return None if total is None else scores_of(peer, total._replace(sums=sums_of(peer, total)))
 
 
 async def total_after(
     peer: PeerState, stage: str, numbers: tuple[int, ...], stop: asyncio.Event
 ) -> Report | None:
     """A sum after the fit. Who runs is waited for, who is away is not for long: the report says
-    whose numbers are in it. None where this peer is stopped."""
-    me, V = peer.config.id, peer.config.nodes
+    whose numbers are in it; under masks nobody can be left out. None where this peer is stopped,
+    or where there is no such sum, and the log says why."""
+    me, V, masked = peer.config.id, peer.config.nodes, peer.config.fit.masked
     began = time.monotonic()
     kept = peer.totals.get(stage)  # where it had finished before it was started again
 
@@ -132,18 +140,28 @@ async def total_after(
     def known() -> bool:
         if kept is not None and len(kept.sums) == len(numbers):
             return True  # others may have gone
+        told, away = told_numbers(peer, stage, numbers), waived()
+        if masked and away and total_heard(peer, stage) is None:
+            raise MaskedSumFailed(f"peers {away} are away")
+        if told is None:
+            return False
         around = heard(peer, stage)
-        report = report_of(stage, me, V, numbers, around, waived(), all_needed=False)
+        report = report_of(stage, me, V, told, around, away, all_needed=masked)
         tell(peer, report)
         return report.total and len(report.sums) == len(numbers)
 
     told_at = began
-    while not stop.is_set() and not known():
-        await peer.wait(known, stop, 1.0)
-        if time.monotonic() - told_at > TELL_EVERY:
-            told_at, around = time.monotonic(), heard(peer, stage)
-            late = missing(me, place_of(me, V, around), around, waived())
-            log.info("waits for the %s sums of peers %s", stage, late or "farther away")
+    try:
+        while not stop.is_set() and not known():
+            await peer.wait(known, stop, 1.0)
+            if time.monotonic() - told_at > TELL_EVERY:
+                told_at, around = time.monotonic(), heard(peer, stage)
+                late = missing(me, place_of(me, V, around), around, waived())
+                log.info("waits for the %s sums of peers %s", stage, late or "farther away")
+    except MaskedSumFailed as why:
+        log.warning("no %s sums: %s; with masks nobody can be left out", stage, why)
+        await give_up(peer, stage)
+        return None
     return peer.totals.get(stage)
 
 

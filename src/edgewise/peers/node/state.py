@@ -82,6 +82,7 @@ class PeerState:
         self.alarm_looks: dict[str, int] = {}  # in a row, at which there was reason
         self.agreeing = config.sums_first  # until it is known how its data weigh
         self.totals: dict[str, Report] = {}  # over all peers, by stage
+        self.masks: dict[str, Any] = {}  # `StageMasks` of each, where they are masked
         self.agreed_on: dict[str, Any] = {}  # what they say
         self.scores: dict[str, Any] | None = None  # of the model, on what all peers hold out
         ids = sorted(n.id for n in config.neighbours)

@@ -12,6 +12,7 @@ UNIT = 1 << 1074  # of 1: every float64 is a whole number of these parts
 MOST_PARTS = 3  # floats that a sum is told in
 LARGEST = 1e150
 LONGEST_STAGE = 32  # letters
+MOST_STAGES = 32
 
 
 class Report(NamedTuple):
@@ -114,6 +115,6 @@ class Reports:
 
     def hear(self, text: bytes) -> None:
         report = report_in(text, self.most_sums)
-        if len(self.heard) > 8 and report.stage not in self.heard:
+        if len(self.heard) >= MOST_STAGES and report.stage not in self.heard:
             raise ProtocolError("too many sums")
         self.heard[report.stage] = report
