@@ -79,6 +79,7 @@ def test_what_is_saved_is_loaded(peer, tmp_path):
         intercept=True,
         classes=("sick", "well"),
         features=30,
+        masked=True,
         rounds=7,
         seconds=2.5,
         tol=1e-9,

@@ -131,9 +131,7 @@ def test_who_goes_after_the_fit_takes_the_scores_along_and_no_model(tmp_path, mo
     async def work():
         start(peers)
         async with asyncio.timeout(120):
-            while {getattr(peers.peers[i], "state", "") for i in (0, 1)} != {
-                "lingering"
-            }:  # for peer 2
+            while not all(getattr(peers.peers[i], "state", "") == "lingering" for i in (0, 1)):
                 await asyncio.sleep(0.05)
         for task in peers.tasks.values():
             task.cancel()
