@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from edgewise.engines.faults import Faults
+from edgewise.engines.liars import Liars
 from edgewise.errors import MethodError, ProblemError
 from edgewise.graph.from_text import GRAPHS as GRAPHS
 from edgewise.graph.from_text import GraphSize as GraphSize
@@ -117,14 +118,30 @@ def literal(text: str) -> Any:
 
 
 def faults(settings: dict[str, Any], feedback: bool = True, seed: int = 0) -> Faults | None:
-    """From what `Faults` takes: numbers as they are, `awake` and events as texts. None where all
-    are None."""
+    """From what `Faults` takes: numbers as they are, `awake`, `liars` and events as texts. None
+    where all are None."""
     given = {name: value for name, value in settings.items() if value not in (None, [])}
     if "awake" in given:
         given["awake"] = steps(given["awake"])
+    if "liars" in given:
+        given["liars"] = liars(given["liars"], seed)
     for name in EVENTS.keys() & given.keys():
         given[name] = [event(name, text) for text in given[name]]
     return Faults(**given, feedback=feedback, seed=seed) if given else None
+
+
+def liars(text: str, seed: int = 0) -> Liars:
+    said = text.split(":")
+    try:
+        share, strength = float(said[0]), float(said[2]) if len(said) > 2 else None
+    except ValueError:
+        said = []
+    if not 2 <= len(said) <= 3:
+        raise MethodError(
+            f"liars {text!r} cannot be read: give SHARE:ATTACK, as 0.1:flip, or "
+            "SHARE:ATTACK:STRENGTH"
+        )
+    return Liars(share, said[1], strength, seed=seed)
 
 
 def event(name: str, text: str) -> tuple[int, ...]:

@@ -667,6 +667,10 @@ def test_faults():
         delay=2, patience=3, down=(0, 1, 3, 9), leave=(1, 4), join=[(1, 8), (2, 3)], nap=2.0
     )
     assert repr(make_faults(given)) == repr(expected)
+    lying = make_faults(SolveOptions(liars="0.2:large:50", fault_seed=3)).liars
+    assert repr(lying) == repr(ew.Liars(0.2, "large", 50.0, seed=3))
+    with pytest.raises(InputError, match="give SHARE:ATTACK"):
+        make_faults(SolveOptions(liars="some"))
     assert make_faults(SolveOptions(bits=4, feedback=False)).feedback is False
 
 

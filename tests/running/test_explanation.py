@@ -329,3 +329,16 @@ def test_figures():
     assert spectral_gap(ew.Graph.complete(5)) == pytest.approx(1.25)
     assert spectral_gap(ew.Graph.ring(8)) == pytest.approx(1 - np.cos(2 * np.pi / 8))
     assert [rounded(n) for n in (0.2, 7.1, 123, 99_900)] == [1, 8, 130, 100_000]
+
+
+def test_edges_that_may_not_pull_harder():
+    tight, wide = (ew.PrimalDual(ew.SAGA(), local="auto", radius=r) for r in (0.01, 10.0))
+    short("edges pull with all that their radius allows", squares(), tight, rounds=600)
+    assert solve(squares(), wide, rounds=600).converged
+
+
+def test_liars():
+    faults = ew.Faults(liars=ew.Liars(nodes=[2]))
+    short("with liars no method .* lt-saga-pd with a radius", squares(), faults=faults)
+    robust = ew.PrimalDual(ew.SAGA(), local="auto", radius=0.1)
+    short("look at the honest nodes$", squares(), robust, faults=faults)

@@ -21,6 +21,7 @@ FILE = "audit.json"
 OF_SOLVE = {f.name: f.default for f in fields(SolveOptions)}
 NOT_REPLAYED = (
     *("drop", "burst", "delay", "awake", "nap", "down", "wipe", "leave", "join", "keep"),
+    "liars",
     *("patience", "x0", "duals"),
 )
 

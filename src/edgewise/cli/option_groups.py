@@ -269,6 +269,9 @@ class FaultOptions:
     ] = None
     leave: Annotated[Several, option(FAULTS, "NODE:ROUND, from when it is gone.")] = None
     join: Annotated[Several, option(FAULTS, "NODE:ROUND, from when it is there.")] = None
+    liars: Annotated[
+        Text, option(FAULTS, "SHARE:ATTACK of the nodes that lie: 0.1:flip, large, drift or model.")
+    ] = None
     bits: Annotated[Whole, option(FAULTS, "Messages are rounded to so many bits a number.")] = None
     keep: Annotated[Number, option(FAULTS, "Part of a message's numbers sent, the largest.")] = None
     feedback: Annotated[

@@ -49,6 +49,9 @@ def lost_for_good(e: Ending) -> str:
     f, here = e.faults, f" or {e.newton}" if e.newton else ""
     if f is None or e.nearly:
         return ""
+    if f.liars is not None:
+        told = "with liars no method comes to the optimum of all: look at the honest nodes"
+        return told if has_radius(e) else f"{told}; lt-saga-pd with a radius bounds what they do"
     if f.harms and not e.method.heals:
         name = type(e.method).__name__
         return f"{name} does not recover from what the faults took away: use pdmm{here}"
@@ -60,6 +63,20 @@ def lost_for_good(e: Ending) -> str:
             instead if f.forgets else "set feedback=True"
         )
     return ""
+
+
+def has_radius(e: Ending) -> bool:
+    return getattr(e.asked, "radius", None) is not None
+
+
+def edges_give_way(e: Ending) -> str:
+    apart = e.trace["consensus"]
+    if not has_radius(e) or e.diverged or not e.still or apart[-1] < 0.5 * apart[len(apart) // 2]:
+        return ""
+    return (
+        "edges pull with all that their radius allows, so that models differ: give a larger "
+        "radius, if all are honest"
+    )
 
 
 def step_too_long(e: Ending) -> str:
@@ -189,6 +206,7 @@ CAUSES: tuple[Callable[[Ending], str], ...] = (
     lost_for_good,
     vast_columns,
     sharp_loss,
+    edges_give_way,
     step_too_long,
     noisy_gradients,
     floor_of_values,
