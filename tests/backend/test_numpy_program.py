@@ -11,6 +11,8 @@ from edgewise.backend import programs
 from edgewise.backend.numpy_program import NumpyProgram
 from edgewise.backend.numpy_rules import Unknown
 from edgewise.backend.random_bits import draw_bits, draw_by_numpy, seed_key
+from edgewise.engines import early_rounds
+from edgewise.running import evaluator
 
 RNG = np.random.default_rng(0)
 A, B = RNG.standard_normal((2, 4, 3))
@@ -195,6 +197,8 @@ def test_a_small_run_compiles_nothing(monkeypatch, method):
 
 def test_a_run_goes_on_from_early_rounds_to_later_ones(monkeypatch, tmp_path):
     """To the identical result, wherever it was stopped."""
+    for module in (early_rounds, evaluator):
+        monkeypatch.setattr(module, "EARLY_ROUNDS", 400)
     options = {"rounds": 500, "record_every": 50}
     whole = run(monkeypatch, True, "saga-pd", **options)
     for stop in (300, 450):

@@ -12,7 +12,7 @@ from edgewise.backend.random_bits import draw_by_numpy
 from edgewise.engines.layout import Layout, OneDevice
 from edgewise.problem.block import Block
 
-EARLY_ROUNDS = 400  # that NumPy runs in less time than compiling them takes
+EARLY_ROUNDS = 1000  # that NumPy runs in less time than compiling them takes
 EARLY_LOCAL_ROUNDS = 30  # where a round is many steps
 FEW_NODES = 32  # that it takes one after another, in a pass over uneven samples
 
