@@ -6,6 +6,8 @@ from .attacks.findings import Audit, Finding
 from .centralised.coupled_reference import CoupledReference
 from .centralised.reference import Reference, reference
 from .data import Shards, Standardization, Stream, split
+from .differential_privacy.budget import DP
+from .differential_privacy.spent import PrivacySpent
 from .engines.faults import Faults
 from .engines.liars import Liars
 from .engines.mpi import MPI
@@ -106,6 +108,7 @@ __all__ = [
     "DADMM",
     "DCS",
     "DGD",
+    "DP",
     "EDGE",
     "EXTRA",
     "L1",
@@ -171,6 +174,7 @@ __all__ = [
     "PenaltySum",
     "PlainSVRG",
     "Poisson",
+    "PrivacySpent",
     "PrimalDual",
     "Problem",
     "PushTracking",

@@ -35,6 +35,11 @@ class Estimator(Protocol):
         """How many 32-bit random numbers a node needs for one gradient."""
 
     @property
+    def secret_draws(self) -> bool:
+        """Whether these hide something from neighbours, who know the seed: peers then take them
+        from the operating system."""
+
+    @property
     def samples(self) -> int | None:
         """How many samples a gradient is made of; None: all of a node's."""
 
@@ -86,12 +91,17 @@ class Estimator(Protocol):
     def summed_anew(self, p: Block, memory: Any, /) -> Counted:
         """The memory, with such sums taken of their terms."""
 
+    def private(self, **noise: Any) -> "Estimator | None":
+        """The same with clipped samples and noise (`PrivateGradient` takes these), where all that
+        it gives can be accounted for; None where not."""
+
 
 class EstimatorDefaults:
     """What holds for most estimators."""
 
     auto_step: Callable[[Curvatures], np.ndarray]
 
+    secret_draws: ClassVar[bool] = False
     streams: ClassVar[bool] = False
     accelerated: ClassVar[bool] = False
     carries_sums: ClassVar[bool] = False
@@ -118,3 +128,6 @@ class EstimatorDefaults:
 
     def summed_anew(self, p: Block, memory: Any) -> Any:
         return memory
+
+    def private(self, **noise: Any) -> Estimator | None:
+        return None

@@ -1,4 +1,4 @@
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -6,12 +6,10 @@ from jax import Array
 
 from edgewise.backend.pytree import pytree
 from edgewise.gradients.contract import EstimatorDefaults
+from edgewise.gradients.memory import Calls
+from edgewise.gradients.private import PrivateGradient
 from edgewise.problem.block import Block
 from edgewise.problem.contract import Curvatures
-
-
-class Calls(NamedTuple):
-    calls: Array  # (v,) sample gradients asked for so far
 
 
 @pytree()
@@ -31,3 +29,6 @@ class Full(EstimatorDefaults):
 
     def __call__(self, p: Block, X: Array, m: Calls, random_bits: Array) -> tuple[Array, Calls]:
         return p.full(X) + p.ridge(X), Calls(m.calls + p.counts)
+
+    def private(self, **noise: Any) -> PrivateGradient:
+        return PrivateGradient(**noise)

@@ -29,6 +29,10 @@ class Batched(EstimatorDefaults):
         return self.batch
 
 
+class Calls(NamedTuple):
+    calls: Array  # (v,) sample gradients asked for so far
+
+
 class Memory(NamedTuple):
     table: Any  # (N, ...) a slope per sample; None where they are computed anew at the snapshot
     mean: Array  # (v, n) the mean gradient of those slopes, ridge apart

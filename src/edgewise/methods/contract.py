@@ -75,6 +75,10 @@ class Method(Protocol):
         """How many samples what it sends is made of in a round; None: all of a node's."""
 
     @property
+    def data_by_gradient(self) -> bool:
+        """Whether data reach what is sent through one gradient a round of its estimator alone."""
+
+    @property
     def solves_subproblem(self) -> bool:
         """Whether a round solves a problem at every node: few rounds, many gradients."""
 
@@ -167,6 +171,7 @@ class MethodDefaults:
     takes_penalty: Any = False
     heals: Any = False
     directed: ClassVar[bool] = False
+    data_by_gradient: Any = False
     solves_subproblem: Any = False
     second_order: ClassVar[bool] = False
     tunes: Any = ("eta",)

@@ -10,7 +10,8 @@ from jax import Array, lax
 
 from edgewise.backend.pytree import pytree
 from edgewise.gradients.contract import Estimator
-from edgewise.gradients.full import Calls, Full
+from edgewise.gradients.full import Full
+from edgewise.gradients.memory import Calls
 from edgewise.methods.contract import EdgeReport, Messages, MethodDefaults, Weights
 from edgewise.methods.edge_matching import matched, open_window, watched
 from edgewise.methods.knowledge import Knowledge

@@ -35,6 +35,8 @@ class DGD(Averaging):
     eta: Any = "auto"
     mixing: Any = "lazy-metropolis"
 
+    data_by_gradient = True
+
     @property
     def exactness(self) -> Exactness:
         return "no"

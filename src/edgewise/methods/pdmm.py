@@ -7,7 +7,8 @@ from jax import Array
 
 from edgewise.backend.pytree import pytree
 from edgewise.errors import MethodError, whole_number
-from edgewise.gradients.full import Calls, Full
+from edgewise.gradients.full import Full
+from edgewise.gradients.memory import Calls
 from edgewise.methods.contract import Messages, MethodDefaults, Weights
 from edgewise.methods.coupled import CoupledPrimalDual
 from edgewise.methods.knowledge import Knowledge

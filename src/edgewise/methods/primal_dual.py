@@ -118,6 +118,7 @@ class PrimalDual(MethodDefaults):
         return self.local is None and self.gradient.streams  # a stream brings one batch a round
 
     heals = property(lambda self: self.form == "edge")
+    data_by_gradient = property(lambda self: self.local is None)
     takes_penalty = True
     tunes = ("eta", "rho")
 

@@ -66,6 +66,7 @@ class Linear:
     convex: ClassVar[bool] = True
     smooth: ClassVar[bool] = True  # whether the slope's derivative is bounded over all margins
     saturates: ClassVar[bool] = False  # whether it is near that bound at small margins alone
+    steepest: ClassVar[Any] = float("inf")  # how large a slope may be, for any margin and label
     outputs: int = 1
     ridge: Any
 
@@ -104,6 +105,7 @@ class Logistic(Signed, Linear):
     compiled_as = "logistic"
 
     saturates: ClassVar[bool] = True
+    steepest: ClassVar[float] = 1.0
     ridge: Any = 0.0
 
     def value(self, z: Array, y: Array) -> Array:
@@ -162,6 +164,7 @@ class Huber(Linear):
 
     delta: Any = 1.0
     hessian_continuous: ClassVar[bool] = False
+    steepest = property(lambda self: float(self.delta))
     ridge: Any = 0.0
 
     def __post_init__(self) -> None:
@@ -195,6 +198,7 @@ class SmoothedHinge(Linear):
 
     width: Any = 0.5
     hessian_continuous: ClassVar[bool] = False
+    steepest: ClassVar[float] = 1.0
     ridge: Any = 0.0
 
     def __post_init__(self) -> None:
@@ -234,6 +238,7 @@ class Sigmoid(Linear):
 
     convex: ClassVar[bool] = False
     saturates: ClassVar[bool] = True
+    steepest: ClassVar[float] = 0.25
     ridge: Any = 0.0
 
     def value(self, z: Array, y: Array) -> Array:
@@ -254,6 +259,7 @@ class Multinomial(Linear):
     """log(sum_c exp z_c) - z_y over C classes; the model is C rows of weights, flattened."""
 
     saturates: ClassVar[bool] = True
+    steepest: ClassVar[float] = float(np.sqrt(2))
     ridge: Any = 0.0
     outputs: int = 0  # C, which Problem fills in from the labels
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from edgewise.data.disclosure import LEAST
+from edgewise.differential_privacy.spent import PrivacySpent
 from edgewise.engines.faults import Faults
 from edgewise.engines.mpi import MPI
 from edgewise.errors import ProblemError
@@ -43,6 +44,8 @@ class Result:
     explanation: str = ""  # why it ended short of its goal, and what to try: part of `message`
     form: ModelForm | None = field(default=None, repr=False)  # what the problem's models are
     problem: Problem | None = field(default=None, repr=False)
+    privacy: PrivacySpent | None = None  # what the run tells of any one sample, if `solve` was told
+    # to keep that small
 
     @property
     def model(self) -> FittedModel:
@@ -102,6 +105,11 @@ class Result:
         return bootstrap_of(self._fitted(), graph or self.graph, self.x, *drawn, *options)
 
     def _fitted(self) -> Problem:
+        if self.privacy is not None:
+            raise ProblemError(
+                "this run was private, and sums over the data, as of standard errors, are not "
+                "covered by what it spent: there is no summary of it"
+            )
         if self.problem is None:
             raise ProblemError("this result does not know its problem: take that of ew.solve")
         return self.problem
@@ -117,12 +125,13 @@ class Result:
 
     def provenance(self) -> dict[str, Any]:
         """Where a model comes from: how the run went."""
+        private = self.privacy is not None  # a residual is measured on the data
         return provenance(
             str(self.trace.meta.get("method", "")),
             int(self.trace["rounds"][-1]),
             self.converged,
             self.message,
-            float(self.trace["residual"][-1]),
+            float("nan") if private else float(self.trace["residual"][-1]),
             self.method_note,
         )
 

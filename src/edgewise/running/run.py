@@ -36,6 +36,8 @@ HARDLY = 0.1  # of the first residual: a goal that asks for no more than that is
 class Run(Trajectory[Executor]):
     """The state of one run, and how to advance, measure and save it."""
 
+    private = False  # what is told is then made of messages alone
+
     def __init__(
         self,
         problem: Problem,
@@ -214,6 +216,8 @@ class Run(Trajectory[Executor]):
         """(n,) the mean of the models, with the zeros of the penalty. What a stream is measured
         on is not what it is fitted to: there the mean stays as it is."""
         x = self.communicator.mean(X, self.present())
+        if self.private:
+            return x  # what settles it is a step over the data
         if self.problem.penalised and self.problem.stream is None and np.isfinite(x).all():
             there: list[Any] = [X, duals]
             if not is_numpy(self.carry):
@@ -242,7 +246,7 @@ class Run(Trajectory[Executor]):
         short = residual > goal or not np.isfinite(residual)
         hardly = not short and self.cold and residual > HARDLY * trace["residual"][0]
         why = ""
-        if short and reason in ("rounds", "budget", "diverged"):
+        if short and not self.private and reason in ("rounds", "budget", "diverged"):
             spent = oracle_budget if reason == "budget" else None
             why = self.explained(x, goal, reason == "diverged", spent)
         how = {

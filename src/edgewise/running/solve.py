@@ -11,6 +11,8 @@ import numpy as np
 
 from edgewise.centralised.coupled_reference import CoupledReference
 from edgewise.centralised.reference import Reference, reference
+from edgewise.differential_privacy.budget import DP
+from edgewise.differential_privacy.private_method import CHOSEN
 from edgewise.engines.choose import make_engine
 from edgewise.engines.faults import Faults, links_in_time, under_faults
 from edgewise.engines.mpi import MPI
@@ -18,6 +20,7 @@ from edgewise.errors import MethodError
 from edgewise.graph.graph import Graph
 from edgewise.graph.varying import TimeVarying
 from edgewise.methods.auto import choose, require_bounded_curvature
+from edgewise.methods.catalogue import AUTO
 from edgewise.methods.contract import Method
 from edgewise.problem.coupled import couple
 from edgewise.problem.problem import Problem
@@ -32,6 +35,7 @@ from edgewise.running.checks import (
 from edgewise.running.coupled_method import choose_coupled, is_coupled
 from edgewise.running.coupled_run import CoupledRun
 from edgewise.running.interrupt import deferred_interrupt
+from edgewise.running.private_run import private_run, require_private, with_privacy
 from edgewise.running.progress import Progress, Wanted
 from edgewise.running.result import Result
 from edgewise.running.run import Run
@@ -64,6 +68,7 @@ def solve(
     progress: Wanted = None,
     callback: Callable[[Mapping[str, float]], Any] | None = None,
     between: Any = None,
+    privacy: DP | None = None,
 ) -> Any:
     """Fit the problem over the graph and say how it went.
 
@@ -99,6 +104,9 @@ def solve(
     between        what holds between neighbours, where their models need not be equal:
                    `edgewise.Coupling(A, B, c)`, `Shared(...)`, `NetworkLasso(w)`, for all edges or
                    in a dictionary by edge. Gives a `CoupledResult`
+    privacy        `edgewise.DP(epsilon=, delta=, clip=)`: clipped gradients with noise, that tell
+                   little of any one sample; `result.privacy` says how little, and to whom. The
+                   noise comes from the operating system, not from `seed`. See docs/privacy.md
 
     >>> X, y = edgewise.data.dataset("wine")
     >>> shards = edgewise.split((X - X.mean(0)) / X.std(0), y == 1, nodes=6)
@@ -112,6 +120,9 @@ def solve(
     if engine is not None and not isinstance(engine, MPI):
         raise MethodError(f"engine={engine!r}: give edgewise.MPI(), or None")
     coupled = is_coupled(problem, between)
+    if privacy is not None:
+        stops = {"tol": tol, "oracle_budget": oracle_budget, "callback": callback}
+        require_private(privacy, **stops, checkpoint=checkpoint, engine=engine, between=between)
     graph, faults = links_in_time(graph_for(problem, graph), faults)
     with nullcontext() if engine is None else engine.together():
         check_run(rounds, record_every, seed, tol, oracle_budget)
@@ -119,6 +130,12 @@ def solve(
             whole, problem = problem, couple(problem, graph, between)
             check_coupled_reference(problem, reference)
             chosen, name, note = choose_coupled(problem, method, eta, rho, faults)
+        elif privacy is not None:
+            check(problem, graph, CHOSEN if method == AUTO else method, reference)
+            known = problem, graph, method, rounds, eta, rho, faults is None
+            private = private_run(privacy, *known)
+            problem, rounds, seed = private.problem, private.rounds, private.seed
+            chosen, name, note = private.method, private.name, private.note
         else:
             check(problem, graph, method, reference)
             chosen, name, note = choose(method, problem, graph, eta, rho)
@@ -146,7 +163,9 @@ def solve(
                 reference = solve_reference(problem)
             run.set_target(reference or None)
             every = rows_apart(run.method) if record_every is None else record_every
-            return run.to_end(rounds, every, tol, oracle_budget, checkpoint, bar, stop, callback)
+            run.private = privacy is not None
+            result = run.to_end(rounds, every, tol, oracle_budget, checkpoint, bar, stop, callback)
+            return result if privacy is None else with_privacy(result, private.spent)
 
 
 def rows_apart(method: Method) -> int:
