@@ -210,6 +210,27 @@ class InitOptions(CommonOptions, KeyOptions, MethodOptions):
             "a peer's neighbours, and cost rounds.",
         ),
     ] = 0.0
+    dp_epsilon: Annotated[
+        Number,
+        option(
+            PROBLEM,
+            "Differential privacy of every sample: what a peer's messages may tell of one. With "
+            "--dp-delta and --dp-clip.",
+        ),
+    ] = None
+    dp_delta: Annotated[
+        Number, option(PROBLEM, "With what probability they may tell more, as 1e-5.")
+    ] = None
+    dp_clip: Annotated[
+        Number, option(PROBLEM, "How long a sample's gradient may be: a constant.")
+    ] = None
+    dp_row_norm: Annotated[
+        Number,
+        option(
+            PROBLEM, "How long a row may be.", show_default="the clip over the loss's largest slope"
+        ),
+    ] = None
+    dp_rounds: Annotated[int, option(STOP, "Rounds of a private fit.")] = 150
     mode: Annotated[
         str,
         option(

@@ -2,9 +2,9 @@
 
 A run of T rounds releases T gradients of each node, each a sum to which a sample adds a vector of
 length 1 at most (in clips), with noise of deviation z; later ones may depend on earlier ones. That
-is as private as one such sum with noise z / sqrt(T), and no more (Dong, Roth, Su 2022, Theorem 1 and
-Corollary 2: mu-Gaussian differential privacy, mu = sqrt(T) / z). From there to epsilon and delta
-goes the exact formula of Balle, Wang 2018. In zCDP the same is mu^2 / 2 (Bun, Steinke 2016), in RDP
+tells as much as one such sum with noise z / sqrt(T), and no more (Dong, Roth, Su 2022: Gaussian
+differential privacy with mu = sqrt(T) / z). From there to epsilon and delta goes the exact formula
+of Balle, Wang 2018. In zCDP the same is mu^2 / 2 (Bun, Steinke 2016), in RDP
 of order alpha it is alpha mu^2 / 2.
 """
 

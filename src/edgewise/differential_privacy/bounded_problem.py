@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
+from edgewise.data.arrays import is_sparse
 from edgewise.data.folders import FolderShards
 from edgewise.data.shards import Shards
 from edgewise.differential_privacy.budget import DP
@@ -35,7 +35,7 @@ def require_clippable(problem: Problem) -> None:
         )
     elif problem.loss.linear and not np.isfinite(problem.loss.curvature()):
         what = f"the curvature of {name} has no bound that is public, and steps need one"
-    elif not problem.loss.linear and problem.loss.smoothness is None:  # type: ignore[union-attr]
+    elif not problem.loss.linear and problem.loss.smoothness is None:
         what = (
             f"how curved {name} is would be looked up in the data: give it smoothness=, a constant"
         )
@@ -69,11 +69,14 @@ def bounded(problem: Problem, row_norm: float) -> Problem:
 
 
 def shortened(X: Any, most: float) -> Any:
+    """The rows, dense or CSR, none longer."""
     factor = np.minimum(1, most / np.sqrt(np.maximum(squared_row_norms(X), 1e-300)))
     if (factor == 1).all():
         return X
-    if sp.issparse(X):
-        return sp.csr_array(sp.diags_array(factor.astype(X.dtype)) @ X)
+    if is_sparse(X):
+        made = X.copy()
+        made.data *= np.repeat(factor, np.diff(X.indptr)).astype(X.dtype)
+        return made
     return X * factor.astype(X.dtype)[:, None]
 
 
@@ -85,7 +88,7 @@ def public_smoothness(problem: Problem, row_norm: float) -> ReportedSmoothness:
         own = share * loss.curvature() * np.full(len(counts), row_norm**2 + problem.intercept)
         bias = share * loss.curvature() * float(problem.intercept)
     else:
-        own = share * float(loss.smoothness or 1.0)  # type: ignore[union-attr]
+        own = share * float(loss.smoothness or 1.0)
         bias = np.zeros(len(counts))
     own = own + float(loss.ridge)
     saturates = bool(getattr(loss, "saturates", False))

@@ -20,6 +20,7 @@ CHOSEN_NOTE = (
     "gradient a round, and it bears nodes whose data differ"
 )
 REACH = 8.0  # a margin that models are to get to: steps go no farther than noise leaves of use
+SETTLED = 5.0  # times 1 / ridge that all steps together are long, at most: the ridge is then done
 HOW = f"use {CHOSEN}, or dgd-full, whose averaging hides more from those who are no neighbours"
 
 
@@ -35,26 +36,18 @@ def private_method(
     """The method with noise in its gradients. Raises MethodError where that cannot be accounted
     for. nodes: of the whole network, of which the problem may be a part."""
     made = make(CHOSEN if method == AUTO else method, eta, rho)
-    name = method if isinstance(method, str) else type(made).__name__
-    if not made.data_by_gradient:
-        raise MethodError(
-            f"{name} cannot run under differential privacy: its messages hold more of the data "
-            f"than one gradient a round, which noise is accounted for; {HOW}"
-        )
+    require_accountable(made, method if isinstance(method, str) else type(made).__name__)
     z = noise_for(budget.epsilon, budget.delta, rounds)
     each = shares(problem)
-    gradient = made.gradient and made.gradient.private(
+    assert made.gradient is not None
+    gradient = made.gradient.private(
         size=problem.size,
         clip=budget.clip,
         noise=z,
         reach=reach_of(problem, budget, z, rounds, nodes),
+        longest=SETTLED / (max(float(problem.loss.ridge), 1e-300) * rounds),
         share=None if problem.scale is None else float(each[0]),
     )
-    if gradient is None:
-        raise MethodError(
-            f"{name} cannot run under differential privacy: its gradients draw samples, or keep "
-            f"what they have seen, and whole ones alone are accounted for; {HOW}"
-        )
     if not (is_number(made.eta) or made.eta == "auto"):
         raise MethodError(
             f"eta={made.eta!r} under differential privacy: steps by it are for gradients without "
@@ -63,6 +56,20 @@ def private_method(
     private: Any = made
     made = replace(private, gradient=gradient)
     return made
+
+
+def require_accountable(method: Method, name: str) -> None:
+    """Raises MethodError unless all that it sends is made of gradients that noise can be put on."""
+    what = ""
+    if not method.data_by_gradient or method.gradient is None:
+        what = "its messages hold more of the data than one gradient a round"
+    elif method.gradient.private(size=1, clip=1.0, noise=1.0, reach=1.0, longest=1.0) is None:
+        what = (
+            "its gradients draw samples, or keep what they have seen, and whole ones alone are "
+            "accounted for"
+        )
+    if what:
+        raise MethodError(f"{name} cannot run under differential privacy: {what}; {HOW}")
 
 
 def reach_of(problem: Problem, budget: DP, noise: float, rounds: int, nodes: int) -> float:

@@ -10,6 +10,7 @@ from scipy.sparse.csgraph import shortest_path
 from edgewise.differential_privacy.accountant import epsilon_of
 from edgewise.differential_privacy.budget import DP
 from edgewise.differential_privacy.network_bound import mixing_matrix, releases_between
+from edgewise.errors import GraphError
 from edgewise.graph.graph import Graph
 
 
@@ -25,7 +26,7 @@ class PrivacySpent:
     rounds: int  # noisy gradients that a node releases
     noise: float  # z: deviation of the noise on a sum of clipped gradients, in clips
     row_norm: float
-    graph: Graph = field(repr=False)
+    graph: Graph | None = field(default=None, repr=False)  # None: a peer's, who does not know it
     weights: np.ndarray | None = field(default=None, repr=False)  # mixing weights of the edges,
     # where averaging hides a sample from those who are no neighbours
     deviations: np.ndarray | None = field(
@@ -35,7 +36,7 @@ class PrivacySpent:
 
     @property
     def mu(self) -> float:
-        """All that a node sends is as private as a Gaussian mechanism with this mean, variance 1."""
+        """What a node sends tells as much as one number that a sample moves by this, noise 1."""
         return float(np.sqrt(self.rounds)) / self.noise
 
     @property
@@ -62,11 +63,11 @@ class PrivacySpent:
     def mu_between(self) -> np.ndarray:
         """(V, V) of what node v (column) learns of a sample of node u (row) from what it hears by
         itself; zero to itself, which has its own data."""
-        V, distances = self.graph.nodes, self.distances
+        graph, distances = self.known_graph, self.distances
         releases = np.maximum(self.rounds + 1 - np.maximum(distances, 1), 0.0)
         if self.weights is not None and self.deviations is not None:
-            W = mixing_matrix(self.graph, self.weights)
-            for v in range(V):
+            W = mixing_matrix(graph, self.weights)
+            for v in range(graph.nodes):
                 seen = distances[v] <= 1
                 for u in np.flatnonzero(~seen):
                     known = releases_between(W, seen, int(u), self.rounds, self.deviations)
@@ -77,9 +78,19 @@ class PrivacySpent:
     @cached_property
     def distances(self) -> np.ndarray:
         """(V, V) edges between two nodes."""
-        i, j = self.graph.edges.T
-        links = sp.csr_array((np.ones(len(i)), (i, j)), shape=(self.graph.nodes,) * 2)
+        graph = self.known_graph
+        i, j = graph.edges.T
+        links = sp.csr_array((np.ones(len(i)), (i, j)), shape=(graph.nodes, graph.nodes))
         return np.asarray(shortest_path(links, directed=False, unweighted=True)).astype(int)
+
+    @property
+    def known_graph(self) -> Graph:
+        if self.graph is None:
+            raise GraphError(
+                "a peer does not know the network, nor who is how far away: what it told is as if "
+                "all were neighbours, `epsilon`"
+            )
+        return self.graph
 
     def between(self, node: int, observer: int) -> float:
         """Epsilon of a sample of `node` to the node `observer`, which tells nobody else."""
@@ -88,6 +99,8 @@ class PrivacySpent:
     def by_distance(self) -> dict[int, float]:
         """Epsilon to a single node so many edges away: the largest over all pairs. 1: neighbours.
         Nodes that put together what they see are not covered by it, `epsilon` is of all of them."""
+        if self.graph is None:
+            return {1: self.epsilon}
         far = self.distances
         return {
             int(d): epsilon_of(float(self.mu_between[far == d].max()), self.delta)

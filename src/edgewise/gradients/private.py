@@ -30,8 +30,8 @@ class PrivateGradient(EstimatorDefaults):
     model is, so that z alone says what a round costs (`differential_privacy`). A gradient that is
     no number counts as zero.
 
-    Steps come from public numbers alone: 1/L by a bound on the rows, and no farther in all rounds
-    together, `reach`, than noise of this size leaves of use.
+    Steps come from public numbers alone: 1/L by a bound on the rows, and no longer in all rounds
+    together than noise of this size leaves of use (`private_method`).
 
     Not with random bits that come from a seed which others know: they would take the noise away.
     """
@@ -40,6 +40,7 @@ class PrivateGradient(EstimatorDefaults):
     clip: Any
     noise: Any
     reach: Any  # a node's step, times a_i/K_i, at most
+    longest: Any  # a step at most
     share: Any = None  # a_i/K_i, where it is the same at all nodes; None: 1/K_i
     secret_draws: ClassVar[bool] = True
 
@@ -53,7 +54,7 @@ class PrivateGradient(EstimatorDefaults):
 
     def auto_step(self, s: Curvatures) -> np.ndarray:
         share = 1 / s.counts if self.share is None else np.full(len(s.counts), self.share)
-        return np.minimum(1 / s.sample, self.reach / share)
+        return np.minimum(np.minimum(1 / s.sample, self.reach / share), self.longest)
 
     def init(self, p: Block, X: Array) -> Calls:
         return Calls(jnp.zeros(X.shape[0], jnp.int64))

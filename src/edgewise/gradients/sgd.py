@@ -6,8 +6,7 @@ from jax import Array
 
 from edgewise.backend.pytree import pytree
 from edgewise.gradients.contract import Exactness
-from edgewise.gradients.memory import Calls
-from edgewise.gradients.memory import Batched, weighted
+from edgewise.gradients.memory import Batched, Calls, weighted
 from edgewise.problem.block import Block
 from edgewise.problem.contract import Curvatures
 

@@ -44,13 +44,16 @@ class PrivateRun(NamedTuple):
     spent: PrivacySpent
 
 
-def require_private(privacy: Any, **given: Any) -> None:
-    """Raises MethodError where the run would end, or begin, by what the data say."""
+def require_private(privacy: Any, problem: Any, **given: Any) -> None:
+    """Raises an error where the run would end, or begin, by what the data say, or where a sample's
+    part in what a node sends cannot be clipped."""
     if not isinstance(privacy, DP):
         raise MethodError(f"privacy={privacy!r}: give edgewise.DP(epsilon=, delta=, clip=)")
     for name, why in DATA_DEPENDENT.items():
         if given.get(name) is not None:
             raise MethodError(f"{name} does not go with differential privacy: {why}")
+    if isinstance(problem, Problem):
+        require_clippable(problem)
 
 
 def private_run(
@@ -64,7 +67,6 @@ def private_run(
     exact_links: bool,
 ) -> PrivateRun:
     """exact_links: all messages arrive, as what is said of nodes far away takes them to."""
-    require_clippable(problem)
     rounds, row_norm = min(rounds, privacy.rounds), row_norm_of(problem, privacy)
     seen = bounded(problem, row_norm)
     made = private_method(method, seen, privacy, rounds, graph.nodes, eta, rho)

@@ -19,6 +19,7 @@ from edgewise.errors import InputError
 from edgewise.fileio import read_toml, toml
 from edgewise.peers.config import certificates
 from edgewise.peers.config.identity import Identity, require_held
+from edgewise.peers.config.privacy import require_private
 from edgewise.peers.config.rules import FIT, NEEDED, NEIGHBOUR, PEER, checked
 from edgewise.peers.config.schema import TABLE, Schema, schema_in
 from edgewise.peers.config.tables import require_between, require_cost, require_penalty
@@ -66,6 +67,11 @@ class Fit:
     wire: str = "float64"
     bits: int | None = None
     dual_noise: float = 0.0
+    dp_epsilon: float | None = None  # differential privacy of every sample, where it is given
+    dp_delta: float | None = None
+    dp_clip: float | None = None
+    dp_row_norm: float | None = None
+    dp_rounds: int = 150
     mode: str = "tolerant"
     patience: float = 1.0
 
@@ -198,6 +204,7 @@ def require_sound(config: PeerConfig) -> None:
     require_schema_fits(config)
     require_no_sums_of_couplings(config)
     require_masks_hide(config)
+    require_private(config.fit, config.couples, str(config.path))
 
 
 def require_masks_hide(config: PeerConfig) -> None:

@@ -94,6 +94,11 @@ FIT = {
     "wire": PRECISION,
     "bits": Rule(lambda value: is_whole(value, 2, 32), "a whole number from 2 to 32"),
     "dual_noise": NOT_NEGATIVE,
+    "dp_epsilon": POSITIVE,
+    "dp_delta": Rule(lambda value: is_number(value) and 0 < value < 0.1, "below 0.1", float),
+    "dp_clip": POSITIVE,
+    "dp_row_norm": POSITIVE,
+    "dp_rounds": whole(1),
     "mode": one_of("tolerant", "strict"),
     "patience": POSITIVE,
 }

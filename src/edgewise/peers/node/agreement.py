@@ -20,6 +20,7 @@ from edgewise.peers.node.masked_stages import (
     told_numbers,
 )
 from edgewise.peers.node.own_problem import refitted, total_weight
+from edgewise.peers.node.private_fit import make_private
 from edgewise.peers.node.result import PeerError
 from edgewise.peers.node.state import PeerState
 from edgewise.peers.node.tree_sum import missing, place_of, report_of, told_to
@@ -128,6 +129,7 @@ def take(peer: PeerState) -> None:
         scaling = scaling_of(about, unit, shift / N, square / N, not sparse, int(N))
     weight = V / first[3] if peer.config.weighs_samples else None
     peer.problem = refitted(peer.config, peer.problem, scaling, weight)
+    make_private(peer)
     peer.agreed_on = {"samples": int(N), "peers": list(total.ids), "held_out": int(first[1])}
     peer.agreeing = False
     peer.count_neighbours()

@@ -57,7 +57,7 @@ def alone_of(peer: PeerState, problem: Problem, facts: NodeFacts) -> Stepper:
 def size_up(peer: PeerState) -> None:
     """Before anybody is met: what may be told of its size, and what may be taken of others'."""
     peer.alone = alone_of(peer, peer.problem, peer.facts)
-    if peer.config.couples:
+    if peer.config.couples or peer.privacy is not None:  # its size tells of its data
         return
     degree = len(peer.links)
     with jax.enable_x64(True):

@@ -25,6 +25,7 @@ from edgewise.peers.node.own_data import own_data
 from edgewise.peers.node.own_problem import problem_of
 from edgewise.peers.node.own_size import sizes
 from edgewise.peers.node.peer_sum import PeerSum
+from edgewise.peers.node.private_fit import make_private, refuse_sums
 from edgewise.peers.node.result import PeerError, PeerResult
 from edgewise.peers.node.saving import flush_trace, no_room, save_at_last, save_model
 from edgewise.peers.node.signals import run_anywhere, stop_on_signals
@@ -100,6 +101,7 @@ class Peer(PeerState):
                   to multiples of 2^-53. A peer that is lost or started anew ends the sum for all
         patience  seconds until it is given up, by all
         """
+        refuse_sums(self.config)
         made = PeerSum(self.config, values, name, masked, patience)
         with rate_limited():
             return run_anywhere(made.run(), lambda: made.halt())
@@ -127,6 +129,9 @@ class Peer(PeerState):
         with jax.enable_x64(True):
             self.callback = callback
             self.prepare(problem)
+            if not self.agreeing:
+                make_private(self)
+                self.facts = facts_of(self.problem, len(self.links))
             stop, self.halt = stop_on_signals(self.wakeup)
             self.connections = Connections(self.config, self.links, self.max_frame_bytes, self)
             stop, self.halt = stop_on_signals(self.wakeup)  # before it says that it waits
@@ -135,7 +140,7 @@ class Peer(PeerState):
                 agreement.recall(self)
             if not self.agreeing:
                 await asyncio.to_thread(size_up, self)
-                found = checkpoint.resume(self)  # before they are greeted: they are told the round
+                found = self.resumed()  # before they are greeted: they are told the round
             self.begin_files()
             self.begin_trail()
             await self.connections.open()
@@ -174,7 +179,7 @@ class Peer(PeerState):
         found = None
         if await agreement.agree(self, stop):
             await asyncio.to_thread(size_up, self)
-            found = checkpoint.resume(self)
+            found = self.resumed()
             self.begin_files()
             for link in self.links.values():
                 if link.facts_sent is None:
@@ -182,6 +187,12 @@ class Peer(PeerState):
         else:
             self.facts = facts_of(self.problem, len(self.links))  # nobody is told
         self.state = "waiting"
+        return found
+
+    def resumed(self) -> dict[str, np.ndarray] | None:
+        found = checkpoint.resume(self)
+        if self.privacy is not None:
+            self.ledger.at_least(self.round)
         return found
 
     # --- meeting the neighbours ------------------------------------------------------------------
@@ -214,6 +225,8 @@ class Peer(PeerState):
             self.lose_patience()
             heard = self.heard()
             self.take_turn()
+            if self.privacy is not None:
+                self.ledger.release()  # before it is made
             begun = time.perf_counter()
             if slow:
                 self.carry, sent = await asyncio.to_thread(self.take_step, heard)
@@ -388,4 +401,8 @@ class Peer(PeerState):
         if multipliers:
             message += f"; violation {violation:.2e}"
         known = x, self.round, self.residual, message, self.trace.table()
-        return PeerResult(*known, self.method_note, multipliers, violation, ending)
+        spent = self.privacy
+        if spent is not None:  # all that was reserved may have gone out
+            spent = self.privacy = replace(spent, rounds=max(self.ledger.used, 1))
+        told = self.method_note, multipliers, violation, ending
+        return PeerResult(*known, *told, privacy=spent)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from edgewise.differential_privacy.spent import PrivacySpent
 from edgewise.errors import EdgewiseError
 from edgewise.inference.estimates import Inference
 from edgewise.peers.node.ending import Ending
@@ -32,6 +33,7 @@ class PeerResult:
     ending: Ending | None = None  # why it ended, whether tol was met, who was away
     scores: dict[str, Any] | None = None  # on samples that all peers hold out, where they do
     summary: Inference | None = field(default=None, repr=False)  # with [fit] summary
+    privacy: PrivacySpent | None = None  # what it told of any one sample, where the fit is private
 
     @property
     def converged(self) -> bool:

@@ -81,8 +81,12 @@ def save_form(peer: PeerState, x: np.ndarray, ending: Ending, folder: Path) -> N
     """As model.json, for `edgewise predict`; without it where its loss alone can tell."""
     done = ending.met or (ending.tol is None and peer.residual <= CONVERGED)
     how = (peer.round, bool(done), ending.message, peer.residual, peer.method_note)
+    if peer.privacy is not None:  # the file may go anywhere: nothing in it is measured on data
+        how = (peer.round, False, f"private: {peer.privacy}", float("nan"), peer.method_note)
     told = provenance(peer.settled_fit.method, *how)
-    told |= {"peer": peer.config.id, "ending": ending.table(), **source_of(peer)}
+    told |= {"peer": peer.config.id, **source_of(peer)}
+    if peer.privacy is None:
+        told["ending"] = ending.table()
     with suppress(ProblemError):  # it diverged
         FittedModel.of(ModelForm.of(peer.problem), x, told).write(folder)
 
@@ -96,7 +100,7 @@ def source_of(peer: PeerState) -> dict[str, Any]:
         "peers": config.nodes,
         "config": text_digest(agreed(peer)),
         "schema": None if config.schema is None else config.schema.digest,
-        "data": peer.data_digest or checkpoint.data_digest(peer.problem),
+        "data": None if peer.privacy else peer.data_digest or checkpoint.data_digest(peer.problem),
         "weights": weights,
         "agreed_on": peer.agreed_on,
         "held_out": peer.scores,

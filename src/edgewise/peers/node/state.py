@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from edgewise.data.shards import Shards
+from edgewise.differential_privacy.spent import PrivacySpent
 from edgewise.inference import sums as inference_sums
 from edgewise.methods.contract import Method
 from edgewise.peers.config.peer_config import Fit, PeerConfig, load
@@ -55,6 +56,8 @@ class PeerState:
     identity: dict[str, Any]  # of what a checkpoint is for
     agreed_for: dict[str, Any]  # the same with the data as they came, where peers agree on sums
     facts: NodeFacts  # of this peer
+    privacy: PrivacySpent | None = None  # what a private fit tells of any one sample
+    ledger: Any  # of a private fit: what it has released
     connections: Connections
 
     def __init__(self, config: str | Path | PeerConfig) -> None:

@@ -1,5 +1,6 @@
 """What one peer computes: the same steps as everywhere else, over a block of one node."""
 
+import secrets
 from collections.abc import Sequence
 from copy import copy
 from typing import Any
@@ -34,6 +35,12 @@ def facts_of(problem: Problem, degree: int) -> NodeFacts:
     L = problem.smoothness
     smooth = (float(a[0]) for a in (L.sample, L.mean, L.intercept))
     return NodeFacts(degree, int(problem.counts[0]), *smooth)
+
+
+def system_bits(draws: int) -> np.ndarray:
+    """(1, draws) 32-bit numbers that nobody can draw again: neither from the seed, which neighbours
+    know, nor from anything that is kept."""
+    return np.frombuffer(secrets.token_bytes(4 * draws), np.uint32)[None]
 
 
 def one_round(
@@ -116,6 +123,8 @@ class Stepper:
         steps, _ = self.rule.prepare(neighbourhood(problem, own, []))
         self.method = jax.tree.map(lambda a: jnp.asarray(a, dtype), steps)
         self.step_length = jnp.full((1, 1), 1 / own.sample_smoothness)
+        gradient = self.rule.gradient
+        self.secret_draws = gradient is not None and gradient.secret_draws
         self.seed = jax.random.key(seed)
         self.noise, self.first_drawn = np.zeros(0), -1
         self.options = CPU_OPTIONS if jax.default_backend() == "cpu" else {}
@@ -191,6 +200,8 @@ class Stepper:
         )
 
     def random_bits(self, round: int) -> np.ndarray:
+        if self.secret_draws:
+            return system_bits(self.method.random_draws)
         first = round - round % AHEAD
         if first != self.first_drawn:
             args = self.seed, self.block.ids, first + np.arange(AHEAD)

@@ -5,6 +5,9 @@ from dataclasses import replace
 import numpy as np
 
 from edgewise import spec
+from edgewise.differential_privacy.private_method import CHOSEN as PRIVATE
+from edgewise.differential_privacy.private_method import CHOSEN_NOTE as PRIVATE_NOTE
+from edgewise.differential_privacy.private_method import require_accountable
 from edgewise.errors import MethodError
 from edgewise.methods.auto import candidates, choose, require_bounded_curvature, require_convexity
 from edgewise.methods.catalogue import AUTO, make
@@ -37,6 +40,8 @@ def settled(fit: Fit, problem: Problem, couples: bool = False) -> tuple[Fit, str
         require_bounded_curvature(made, problem)
     if fit.method != AUTO:
         return fit, ""
+    if fit.dp_epsilon is not None:
+        return replace(fit, method=PRIVATE), PRIVATE_NOTE
     if couples:
         return replace(fit, method=CHOSEN), CHOSEN_NOTE
     _, name, note = choose(spec.method(AUTO, list(fit.set)), problem, None, fit.eta, fit.rho)
@@ -57,6 +62,7 @@ def require_method(fit: Fit, penalised: bool, couples: bool = False) -> None:
     if fit.method == AUTO:
         spec.method(AUTO, list(fit.set))
     names = candidates(fit.eta, fit.rho) if fit.method == AUTO else (fit.method,)
+    names = (PRIVATE,) if fit.method == AUTO and fit.dp_epsilon is not None else names
     for name in [CHOSEN] if couples and fit.method == AUTO else names:
         method_of(with_batch(replace(fit, method=name)), penalised, couples)
 
@@ -68,6 +74,8 @@ def method_of(fit: Fit, penalised: bool, couples: bool = False) -> Method:
         require_plain_messages(fit)
         method = coupled_form(method, fit.method, 1, fit.loss != NO_LOSS)
     require_local(method, fit.mode)
+    if fit.dp_epsilon is not None:
+        require_accountable(method, fit.method)
     if penalised and not method.takes_penalty:
         raise MethodError(
             f"{fit.method} cannot handle a penalty: use saga-pd or pg-extra, or leave it out"

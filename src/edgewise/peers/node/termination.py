@@ -94,7 +94,8 @@ def why_finished(peer: PeerState) -> str | None:
     around = (link.converged_hops >= V or link.gone or link.dropped for link in peer.links.values())
     if peer.converged_hops >= V and settled(peer) and all(around):
         return "converged"
-    if peer.round >= peer.config.fit.rounds:
+    spent = peer.privacy is not None and peer.ledger.spent
+    if spent or peer.round >= peer.config.fit.rounds:
         return "rounds"
     return "seconds" if late(peer) else None
 
