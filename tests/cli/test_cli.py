@@ -568,7 +568,9 @@ def test_every_option_of_the_api_has_its_own():
         return {f.name for f in fields(kind)}
 
     objects = {"problem", "graph", "show", "between"}  # between: matrices by edge, in Python only
-    assert given(ew.solve) - objects - {"X0", "faults", "callback"} <= options(SolveOptions)
+    in_parts = {"X0", "faults", "callback", "privacy"}
+    assert given(ew.solve) - objects - in_parts <= options(SolveOptions)
+    assert {f"dp_{f.name}" for f in fields(ew.DP)} - {"dp_noise_seed"} <= options(SolveOptions)
     for kind in (SolveOptions, CompareOptions, TuneOptions):
         # links: of a TimeVarying graph, in Python only
         assert {f.name for f in fields(ew.Faults)} - {"seed", "links"} <= options(kind)

@@ -18,6 +18,7 @@ from edgewise.cli.option_groups import (
     DataOptions,
     MethodOptions,
     Number,
+    PrivacyOptions,
     ProblemOptions,
     RunOptions,
     Several,
@@ -210,27 +211,11 @@ class InitOptions(CommonOptions, KeyOptions, MethodOptions):
             "a peer's neighbours, and cost rounds.",
         ),
     ] = 0.0
-    dp_epsilon: Annotated[
-        Number,
-        option(
-            PROBLEM,
-            "Differential privacy of every sample: what a peer's messages may tell of one. With "
-            "--dp-delta and --dp-clip.",
-        ),
-    ] = None
-    dp_delta: Annotated[
-        Number, option(PROBLEM, "With what probability they may tell more, as 1e-5.")
-    ] = None
-    dp_clip: Annotated[
-        Number, option(PROBLEM, "How long a sample's gradient may be: a constant.")
-    ] = None
-    dp_row_norm: Annotated[
-        Number,
-        option(
-            PROBLEM, "How long a row may be.", show_default="the clip over the loss's largest slope"
-        ),
-    ] = None
-    dp_rounds: Annotated[int, option(STOP, "Rounds of a private fit.")] = 150
+    dp_epsilon: Annotated[Number, same(PrivacyOptions, "dp_epsilon")] = None
+    dp_delta: Annotated[Number, same(PrivacyOptions, "dp_delta")] = None
+    dp_clip: Annotated[Number, same(PrivacyOptions, "dp_clip")] = None
+    dp_row_norm: Annotated[Number, same(PrivacyOptions, "dp_row_norm")] = None
+    dp_rounds: Annotated[int, same(PrivacyOptions, "dp_rounds")] = 400
     mode: Annotated[
         str,
         option(

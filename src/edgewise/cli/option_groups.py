@@ -250,6 +250,31 @@ class RunOptions(EngineOptions):
 
 
 @dataclass(frozen=True)
+class PrivacyOptions:
+    dp_epsilon: Annotated[
+        Number,
+        option(
+            PROBLEM,
+            "Differential privacy of every sample: what a node's messages may tell of one. With "
+            "--dp-delta and --dp-clip.",
+        ),
+    ] = None
+    dp_delta: Annotated[
+        Number, option(PROBLEM, "With what probability they may tell more, as 1e-5.")
+    ] = None
+    dp_clip: Annotated[
+        Number, option(PROBLEM, "How long a sample's gradient may be: a constant.")
+    ] = None
+    dp_row_norm: Annotated[
+        Number,
+        option(
+            PROBLEM, "How long a row may be.", show_default="the clip over the loss's largest slope"
+        ),
+    ] = None
+    dp_rounds: Annotated[int, option(STOP, "Rounds of a private run.")] = 400
+
+
+@dataclass(frozen=True)
 class FaultOptions:
     drop: Annotated[Number, option(FAULTS, "Part of the messages that get lost.")] = None
     burst: Annotated[Number, option(FAULTS, "Mean rounds that an edge loses all in a row.")] = None

@@ -19,6 +19,7 @@ from edgewise.cli.option_groups import (
     FaultOptions,
     FolderOptions,
     MethodOptions,
+    PrivacyOptions,
     ProblemOptions,
     RunOptions,
     Several,
@@ -31,7 +32,13 @@ from edgewise.cli.table_options import TableOptions
 
 @dataclass(frozen=True)
 class SolveOptions(
-    CommonOptions, FolderOptions, FaultOptions, RunOptions, MethodOptions, ProblemOptions
+    CommonOptions,
+    FolderOptions,
+    FaultOptions,
+    PrivacyOptions,
+    RunOptions,
+    MethodOptions,
+    ProblemOptions,
 ):
     tensorboard: Annotated[
         bool, option(OUTPUT, "Write the run for TensorBoard too, into its folder.", "--tensorboard")

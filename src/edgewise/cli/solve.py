@@ -20,6 +20,7 @@ from edgewise.cli.launch import Ranks
 from edgewise.cli.options import SolveOptions
 from edgewise.cli.shell import exit_unless, noticing_interrupts, output, plain, print_end
 from edgewise.cli.summary import summarise, table
+from edgewise.differential_privacy.private_method import CHOSEN, CHOSEN_NOTE
 from edgewise.errors import CheckpointError, EdgewiseError, InputError
 from edgewise.fileio import write_text, write_toml
 from edgewise.methods.auto import choose
@@ -58,7 +59,10 @@ def solve_by(ranks: Ranks, o: SolveOptions) -> None:
     require_summary(o, problem, ranks)
     method, faults = spec.method(o.method, o.set), make_faults(o)
     eta, rho, note = spec.steps(o.eta), spec.steps(o.rho), ""
-    if o.method == AUTO:  # by its name from here on: in the folder, and for --resume
+    privacy = privacy_of(o)
+    if o.method == AUTO and privacy is not None:
+        o, note = replace(o, method=CHOSEN), CHOSEN_NOTE
+    elif o.method == AUTO:  # by its name from here on: in the folder, and for --resume
         _, name, note = choose(method, problem, graph, eta, rho)
         o = replace(o, method=name)
     X0 = None if o.x0 is None else run_folders.load_arrays(o.x0)["X"]
@@ -66,6 +70,7 @@ def solve_by(ranks: Ranks, o: SolveOptions) -> None:
     folder = Path(o.resume) if o.resume else None
     if folder is None and o.save:
         folder = ranks.once(lambda: run_folders.new_folder(o.out, o.method))
+    kept = folder if privacy is None else None  # a private run is not gone on with
     console = output(o, ranks.speaks)
     began = time.monotonic()
     with (
@@ -90,7 +95,7 @@ def solve_by(ranks: Ranks, o: SolveOptions) -> None:
             rho=rho,
             record_every=o.record_every,
             tol=o.tol,
-            checkpoint=o.checkpoint or (folder / run_folders.CHECKPOINT if folder else None),
+            checkpoint=o.checkpoint or (kept / run_folders.CHECKPOINT if kept else None),
             oracle_budget=o.oracle_budget,
             X0=X0,
             duals=duals,
@@ -101,6 +106,7 @@ def solve_by(ranks: Ranks, o: SolveOptions) -> None:
             dtype=o.dtype,
             progress=o.progress,
             callback=board,
+            privacy=privacy,
         )
         log.info(result.message)
         held = ranks.held(problem, graph)
@@ -117,7 +123,28 @@ def solve_by(ranks: Ranks, o: SolveOptions) -> None:
             summary["estimates"] = print_summary(o, result, folder, console).to_dict()
         if ranks.speaks:
             print_end(o, console, folder, summary)
-    exit_unless(result.converged, not result.converged and interrupted())
+    done = result.converged if privacy is None else bool(np.isfinite(result.x).all())
+    exit_unless(done, not result.converged and interrupted())
+
+
+def privacy_of(o: SolveOptions) -> ew.DP | None:
+    needed = {"--dp-delta": o.dp_delta, "--dp-clip": o.dp_clip}
+    if o.dp_epsilon is None:
+        for name, value in (*needed.items(), ("--dp-row-norm", o.dp_row_norm)):
+            if value is not None:
+                raise InputError(f"{name} goes with --dp-epsilon: give that too")
+        return None
+    for name, value in needed.items():
+        if value is None:
+            raise InputError(f"--dp-epsilon goes with {name}: give that too")
+    for given, name in ((o.resume, "--resume"), (o.summary, "--summary")):
+        if given:
+            raise InputError(
+                f"{name} does not go with --dp-epsilon, which would not cover it: leave it out"
+            )
+    assert o.dp_delta is not None
+    assert o.dp_clip is not None
+    return ew.DP(o.dp_epsilon, o.dp_delta, o.dp_clip, o.dp_row_norm, o.dp_rounds)
 
 
 def describe(inputs: Inputs, ranks: Ranks | None = None) -> str:

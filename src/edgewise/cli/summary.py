@@ -58,6 +58,14 @@ def summarise(
         "score_kind": score_kind(problem.loss, problem.classes),
         "score": score(held, x, ranks),
     }
+    if result.privacy is not None:
+        spent = result.privacy
+        summary["privacy"] = {
+            "epsilon": spent.epsilon,
+            "epsilon_replace": spent.epsilon_replace,
+            "delta": spent.delta,
+            "by_distance": {str(d): known for d, known in spent.by_distance().items()},
+        }
     if inputs.sums is not None:
         sums = inputs.sums
         summary["standardize"] = {

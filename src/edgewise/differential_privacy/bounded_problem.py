@@ -28,7 +28,9 @@ def require_clippable(problem: Problem) -> None:
         what = "costs and couplings say what data they are made of, unclipped: leave them out"
     elif problem.case_weights is not None:
         what = "sample_weight, and trials, let one sample count more than another: leave them out"
-    elif problem.scaling is not None:
+    elif problem.scaling is not None and (
+        np.any(problem.scaling.centre != 0) or np.any(problem.scaling.scale != 1)
+    ):
         what = (
             "the columns were scaled by means and spreads of these very data, which tell of each "
             "sample: scale by constants that were known before"

@@ -6,7 +6,7 @@ from typing import Any
 
 from edgewise.errors import MethodError, whole_number
 
-ROUNDS = 150  # more take smaller steps: what a model gains or loses by them is little
+ROUNDS = 400  # where noise is large fewer would do; where it is small more come closer
 LARGEST = 50.0  # an epsilon beyond which a guarantee says nothing that anybody could use
 
 
@@ -29,7 +29,7 @@ class DP:
                 knows it can take it away. Default: 63 bits of the operating system's
 
     >>> DP(epsilon=3, delta=1e-5, clip=1.0)
-    DP(epsilon=3.0, delta=1e-05, clip=1.0, row_norm=None, rounds=150, noise_seed=None)
+    DP(epsilon=3.0, delta=1e-05, clip=1.0, row_norm=None, rounds=400, noise_seed=None)
     """
 
     epsilon: float

@@ -13,6 +13,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from edgewise.data import Shards, split
 from edgewise.data.arrays import is_sparse
+from edgewise.differential_privacy.budget import DP
+from edgewise.differential_privacy.spent import PrivacySpent
 from edgewise.errors import (
     DataError,
     GraphError,
@@ -27,7 +29,14 @@ from edgewise.problem.losses import Huber, Multinomial, Squared
 from edgewise.problem.penalties import L1
 from edgewise.running.result import Result
 from edgewise.running.solve import solve
-from edgewise.sklearn.checks import by_group, refuse_unusable, require, units_of, weights_of
+from edgewise.sklearn.checks import (
+    by_group,
+    refuse_unaccounted,
+    refuse_unusable,
+    require,
+    units_of,
+    weights_of,
+)
 from edgewise.sklearn.convergence import Stalled, told
 from edgewise.sklearn.feature_scaling import FeatureScaling
 from edgewise.sklearn.solver_problem import (
@@ -60,6 +69,9 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
     tol            stop when the optimality residual is this small beside a sample's gradient at
                    the model zero
     random_state   of the split, the random graph and the method
+    privacy        `edgewise.DP(epsilon=, delta=, clip=)`: `privacy_` then says what the fit tells
+                   of any one sample. Features are taken as they are, `max_iter` is at most its
+                   rounds, and `tol` is not looked at
     """
 
     fit_intercept: bool
@@ -69,8 +81,10 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
     max_iter: int
     tol: float
     random_state: Any
+    privacy: DP | None = None
     classes_: np.ndarray
     groups_: np.ndarray
+    privacy_: PrivacySpent
     feature_names_in_: np.ndarray
 
     def _keep(self, given: dict[str, Any]) -> None:
@@ -153,12 +167,16 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
             )
             refuse_unusable(X, y, getattr(self, "feature_names_in_", None))
         order = None if held is None else held.order
+        if self.privacy is not None:
+            refuse_unaccounted(self, sample_weight, fresh)
         weight = weights_of(sample_weight, len(y), order)
         labels, weight = self._labels(y, weight, fresh, classes)
         if X.shape[0] * X.shape[1] <= SMALL and is_sparse(X):
             X = X.toarray()
         loss = self._loss(self.classes_ if self._classifies else None)
-        if fresh:
+        if self.privacy is not None:
+            self._scaling = FeatureScaling.none(X.shape[1])
+        elif fresh:
             scaling = FeatureScaling.of(
                 X, weight, self.fit_intercept and loss.linear, self.scales_features
             )
@@ -188,7 +206,7 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
             loss,
             penalty,
             weights="sample",
-            sample_weight=weight,
+            sample_weight=weight if self.privacy is None else None,
             intercept=self.fit_intercept,
         )
         self._take(problem, self._solved(problem, seed, fresh))
@@ -214,6 +232,9 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
 
     def _solved(self, problem: SharedProblem, seed: int, fresh: bool) -> Result:
         graph = self._graph(problem.nodes, seed)
+        if self.privacy is not None:
+            run: Any = {"rounds": self.max_iter, "reference": False, "dtype": "float64"}
+            return solve(problem, graph, self.method, privacy=self.privacy, progress=False, **run)
         own = isinstance(problem.penalty, ScaledElasticNet | ScaledRidge)
         start = np.zeros(problem.size) if own else None
         duals = None
@@ -251,6 +272,8 @@ class Decentralized(BaseEstimator):  # type: ignore[misc]
     def _take(self, problem: SharedProblem, result: Result) -> None:
         self._models, self._duals = result.X, result.duals
         self.trace_, self.method_note_ = result.trace, result.method_note
+        if result.privacy is not None:
+            self.privacy_ = result.privacy
         self.n_iter_ = max(1, int(result.trace["rounds"][-1]))
         W, bias = self._split(problem, result.X)
         self.node_coef_, self.node_intercept_ = W, bias

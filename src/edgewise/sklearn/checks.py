@@ -35,6 +35,19 @@ def refuse_unusable(X: Any, y: np.ndarray, names: Sequence[str] | None) -> None:
     raise DataError(f"X has {row[j]:.3g} in {column}, row {rows[0]}{more(rows)}: {IN_UNITS}")
 
 
+def refuse_unaccounted(estimator: Any, sample_weight: Any, fresh: bool) -> None:
+    """What a private fit cannot take, as noise does not cover it."""
+    what = ""
+    if sample_weight is not None or getattr(estimator, "class_weight", None) is not None:
+        what = "weights let one sample count more than another: leave them out"
+    elif not fresh:
+        what = "partial_fit would spend the budget anew in every call: call fit"
+    elif estimator._units is not None:
+        what = "the shards were scaled by means and spreads of these data: scale by constants"
+    if what:
+        raise ProblemError(f"this cannot be accounted for under differential privacy: {what}")
+
+
 def weights_of(sample_weight: Any, samples: int, order: np.ndarray | None) -> np.ndarray:
     """(N,) in the order of the rows."""
     if sample_weight is None:

@@ -8,6 +8,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
+from edgewise.differential_privacy.budget import DP
 from edgewise.errors import DataError
 from edgewise.methods.contract import Method
 from edgewise.problem.losses import Logistic, SmoothedHinge
@@ -129,6 +130,7 @@ class DecentralizedLogisticRegression(Classifier):
         max_iter: int = MAX_ITER,
         tol: float = TOL,
         random_state: Any = 0,
+        privacy: DP | None = None,
     ) -> None:
         self._keep(locals())
 
@@ -174,6 +176,7 @@ class DecentralizedSVC(Classifier):
         max_iter: int = MAX_ITER,
         tol: float = TOL,
         random_state: Any = 0,
+        privacy: DP | None = None,
     ) -> None:
         self._keep(locals())
 

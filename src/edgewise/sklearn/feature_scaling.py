@@ -29,6 +29,11 @@ class FeatureScaling:
     shift: float = 0.0
 
     @classmethod
+    def none(cls, features: int) -> "FeatureScaling":
+        """Of data that are taken as they are."""
+        return cls(np.zeros(features), np.ones(features))
+
+    @classmethod
     def of(cls, X: Any, weight: np.ndarray, centred: bool, scaled: bool) -> "FeatureScaling":
         share = weight / weight.sum()
         p = X.shape[1]

@@ -8,6 +8,7 @@ from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from edgewise.differential_privacy.budget import DP
 from edgewise.errors import InputError, ProblemError
 from edgewise.methods.contract import Method
 from edgewise.problem.from_text import loss_of
@@ -67,6 +68,7 @@ class DecentralizedModel(ClassVoting):
         max_iter: int = MAX_ITER,
         tol: float = TOL,
         random_state: Any = 0,
+        privacy: DP | None = None,
     ) -> None:
         self._keep(locals())
 

@@ -5,6 +5,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from edgewise.differential_privacy.budget import DP
 from edgewise.methods.contract import Method
 from edgewise.problem.losses import Squared
 from edgewise.sklearn.base import MAX_ITER, METHOD, TOL, Decentralized
@@ -25,6 +26,7 @@ class Regressor(RegressorMixin, Decentralized):  # type: ignore[misc]
         max_iter: int = MAX_ITER,
         tol: float = TOL,
         random_state: Any = 0,
+        privacy: DP | None = None,
     ) -> None:
         self._keep(locals())
 
@@ -77,6 +79,7 @@ class DecentralizedElasticNet(Regressor):
         max_iter: int = MAX_ITER,
         tol: float = TOL,
         random_state: Any = 0,
+        privacy: DP | None = None,
     ) -> None:
         self._keep(locals())
 

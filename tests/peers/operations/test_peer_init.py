@@ -76,7 +76,13 @@ def test_every_field_of_a_fit_has_its_option():
     words += ["--offset", "o", "--exposure", "e", "--case-weight", "w", "--trials", "t"]
     call("init", *RING, *words, "--patience", "0.5", "--bits", 8)
     fit = peer(4).fit
-    assert [f.name for f in fields(Fit) if getattr(fit, f.name) == f.default] == ["mode"]
+    usual = [f.name for f in fields(Fit) if getattr(fit, f.name) == f.default]
+    noise = {"dp_epsilon": 2.0, "dp_delta": 1e-6, "dp_clip": 0.5, "dp_row_norm": 3.0}
+    noise["dp_rounds"] = 40
+    assert usual == [*noise, "mode"]
+    given = [w for name, value in noise.items() for w in (f"--{name.replace('_', '-')}", value)]
+    call("init", *RING, *given, "--out", "private")
+    assert load(Path("private/peer4.toml")).fit == Fit(weights="sample", **noise)
     call("init", *RING, *words, "--mode", "strict", "--out", "other")
     assert load(Path("other/peer4.toml")).fit == replace(fit, mode="strict", bits=None, patience=1)
     assert (fit.set, fit.classes, fit.eta, fit.rho) == (("batch=4",), (1, 2, 5), 0.25, "theory")

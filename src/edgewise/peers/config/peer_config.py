@@ -71,7 +71,7 @@ class Fit:
     dp_delta: float | None = None
     dp_clip: float | None = None
     dp_row_norm: float | None = None
-    dp_rounds: int = 150
+    dp_rounds: int = 400
     mode: str = "tolerant"
     patience: float = 1.0
 
