@@ -99,22 +99,37 @@ def test_much_noise_or_little_is_what_epsilon_says(tmp_path, monkeypatch):
     assert far[1] > far[0]
 
 
+def noting(kept, f):
+    def noted(ledger, rounds):
+        kept.append(rounds)
+        return f(ledger, rounds)
+
+    return noted
+
+
 def test_rounds_that_are_taken_twice_are_counted_twice(tmp_path, monkeypatch):
-    made = mesh_of(tmp_path / "m", dp_rounds=60)
-    peers = MemoryPeers(made, monkeypatch)
+    rounds, resumed = 90, []
+    made = mesh_of(tmp_path / "m", dp_rounds=rounds)
+    peers = MemoryPeers(made, monkeypatch, checkpoint_every=30)
+    monkeypatch.setattr(Ledger, "at_least", noting(resumed, Ledger.at_least))
+
+    def reserved():
+        return list(json.loads((peers.configs[1].out / LEDGER).read_text()).values())
 
     async def work():
         peers.start(0, 1, 2)
-        await peers.until_round(1, 25)
+        await peers.until_round(1, 35)
         await peers.kill(1)
+        known = reserved()[0]
         peers.start(1)
-        return await peers.results()
+        return known, await peers.results()
 
-    results = run(work())
-    assert results[1].privacy.rounds == results[0].privacy.rounds == 60
-    assert results[1].rounds < 60 == results[0].rounds  # some it had sent, and took anew
-    kept = json.loads((peers.configs[1].out / LEDGER).read_text())
-    assert list(kept.values()) == [60]
+    known, results = run(work())
+    assert results[1].privacy.rounds == results[0].privacy.rounds == rounds
+    assert known >= 60  # of which some had not been made yet
+    assert results[1].rounds == resumed[-1] + rounds - known
+    assert results[0].rounds == rounds
+    assert reserved() == [rounds]
 
 
 def test_a_ledger_reserves_before_it_releases(tmp_path):
