@@ -17,8 +17,14 @@ PRIVATE = ("--dp-epsilon", 3, "--dp-delta", 1e-5, "--dp-clip", 1, "--dp-rounds",
 def table(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(60, 2)), np.arange(60) % 2
-    np.savetxt("rows.csv", np.c_[X, y], delimiter=",", header="a,b,label", comments="")
+    X, y = rng.normal(size=(60, 12)), np.arange(60) % 2
+    np.savetxt(
+        "rows.csv",
+        np.c_[X, y],
+        delimiter=",",
+        header=",".join("abcdefghijkl") + ",label",
+        comments="",
+    )
     return ("solve", "rows.csv", "--nodes", 4, "--graph", "ring")
 
 
@@ -30,6 +36,10 @@ def test_what_was_spent_is_said_and_kept(table):
     assert set(done["privacy"]["by_distance"]) == {"1", "2"}
     assert not Path("run/checkpoint.bin").exists()
     assert json.loads(Path("run/model.json").read_text())["provenance"]["residual"] is None
+    audited = said("audit", "run")
+    assert any("drawn anew" in line for line in audited["assumed"])
+    found = {(f["who"], f["attack"]): f["got"] for f in audited["findings"]}
+    assert found["all neighbours", "first gradient"] < 0.9  # without noise it is 1
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,11 @@ from edgewise import __version__, spec
 from edgewise.cli.inputs import make_inputs, numbers
 from edgewise.cli.options import RunAuditOptions, SolveOptions
 from edgewise.cli.shell import output, plain, print_json
+from edgewise.cli.solve import privacy_of
 from edgewise.errors import InputError
 from edgewise.fileio import write_json
 from edgewise.running import run_folders
+from edgewise.running.private_run import private_run
 
 FILE = "audit.json"
 OF_SOLVE = {f.name: f.default for f in fields(SolveOptions)}
@@ -37,14 +39,21 @@ def audit(o: RunAuditOptions) -> None:
     if o.coalition is not None:
         coalition = np.array(numbers("coalition", o.coalition)).astype(int)
     console, inputs = output(o), make_inputs(run)
+    problem, method, seed = inputs.problem, spec.method(run.method, run.set), run.seed
+    steps = spec.steps(run.eta), spec.steps(run.rho)
+    privacy = privacy_of(run)
+    if privacy is not None:
+        known = problem, inputs.graph, method, run.rounds, *steps, False
+        private = private_run(privacy, *known)
+        problem, method, seed = private.problem, private.method, private.seed
+        steps = None, None
     found = ew.audit(
-        inputs.problem,
+        problem,
         inputs.graph,
-        spec.method(run.method, run.set),
+        method,
         o.first,
-        run.seed,
-        spec.steps(run.eta),
-        spec.steps(run.rho),
+        seed,
+        *steps,
         coalition=coalition,
         dual_noise=o.dual_noise,
         bits=run.bits if o.bits is None else o.bits,
@@ -55,6 +64,8 @@ def audit(o: RunAuditOptions) -> None:
     if left_out:
         named = ", ".join("--" + k.replace("_", "-") for k in left_out)
         found.not_tried.append(f"the run had {named}: it is replayed without")
+    if privacy is not None:
+        found.assumed.append("the run was private, and its noise is not kept: it is drawn anew")
     console.print(table(found))
     for line in told(found):
         console.print(line, highlight=False)
