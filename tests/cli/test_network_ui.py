@@ -96,13 +96,17 @@ def test_a_peer_elsewhere_is_told_by_its_metrics_as_text(tmp_path):
 def test_what_does_not_answer_or_is_no_metrics_is_said(folder):
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         closed = nobody.getsockname()[1]
-    with metrics_of("no { metrics") as at:
+    many = "".join(f'edgewise_neighbour_connected{{neighbour="{k}"}} 1\n' for k in range(5000))
+    with metrics_of("no { metrics") as at, metrics_of(many) as crowded:
         state = told(f"http://127.0.0.1:{closed}", at)
+        assert len(told(crowded)["peers"][0]["neighbours"]) == 200
     assert [peer["state"] for peer in state["peers"]] == ["no answer", "no answer"]
     assert state["peers"][0]["said"] == "Connection refused"
     (one, *_) = peers_in(folder)
     one.out.mkdir()
     (one.out / "status.json").write_text("{")
+    assert told(folder)["peers"][0]["state"] == "unreadable"
+    write_status(one, neighbours=[1, 2])
     assert told(folder)["peers"][0]["state"] == "unreadable"
     for wrong in ("file://etc/passwd", "http://"):
         with pytest.raises(InputError, match="no address of metrics"):

@@ -222,6 +222,7 @@ def test_the_silent_the_many_and_the_talkative_are_bounded(tmp_path, monkeypatch
             with pytest.raises((OSError, EOFError)):
                 await asks(configs[0], at)  # it says nothing
             assert "it said nothing within" in caplog.text
+            monkeypatch.setattr(server, "WORDS_WITHIN", 20.0)
             stream = await to_address(at, lambda: RelayedStream(1000, True), None)
             contexts = await TlsContexts(lambda: configs[0]).now()
             await stream.reach_relay(contexts, configs[0].mesh)

@@ -233,9 +233,9 @@ function draw() {
   drawTiles(); notices(); drawGraph(); drawCharts(); drawPeers(); drawOne();
 }
 function tell() {
-  const late = Date.now() - heardAt > 5000;
-  document.querySelector("#live .dot").className = late ? "dot off" : "dot on";
-  $("live-text").textContent = !late ? "live" : heardAt ? "no answer: has the page's command ended?" : "connecting";
+  const late = Date.now() - heardAt > 5000, old = state ? Date.now() / 1000 - state.time : 0;
+  document.querySelector("#live .dot").className = late || old > 10 ? "dot off" : "dot on";
+  $("live-text").textContent = !late ? (old > 10 ? `as of ${Math.round(old)} s ago` : "live") : heardAt ? "no answer: has the page's command ended?" : "connecting";
 }
 async function look() {
   try {

@@ -1,6 +1,7 @@
 """Where the page learns of a peer: the files that one on this machine writes, or the metrics of one
 elsewhere. What these say is somebody else's: texts are cut, numbers are numbers or nothing."""
 
+import http.client
 import json
 import math
 import urllib.error
@@ -22,7 +23,14 @@ PATIENCE = 3.0  # seconds for an answer
 MOST_BYTES = 1 << 20  # of one
 MOST_LETTERS = 300
 MOST_POINTS = 4000
+MOST_NEIGHBOURS = 200
 DAY = 86400.0
+ODD = (
+    AttributeError,
+    KeyError,
+    TypeError,
+    ValueError,
+)  # of files and answers that are not a peer's
 
 
 class Source(Protocol):
@@ -79,15 +87,15 @@ class OnThisMachine:
             "certificate_ends": self.certificate_ends(),
             "neighbours": [neighbour(str(n.id), relay=n.relay) for n in config.neighbours],
         }
+        relays = {str(n.id): n.relay for n in config.neighbours}
         try:
             if self.view is None:
                 self.view = PeerView(config)
             else:
                 self.view.refresh()
-        except EdgewiseError as problem:
+            return {**known, **of_status(self.view.status, relays), "curve": self.view.trace.points}
+        except (EdgewiseError, *ODD) as problem:
             return {**known, "state": "unreadable", "said": text(problem)}
-        relays = {str(n.id): n.relay for n in config.neighbours}
-        return {**known, **of_status(self.view.status, relays), "curve": self.view.trace.points}
 
     def certificate_ends(self) -> float | None:
         from edgewise.peers.operations.expiry import expires
@@ -181,7 +189,7 @@ class AtAddress:
         try:
             state = self.state()
             facts = of_metrics(samples_in(self.asked("/metrics")))
-        except (OSError, ValueError) as problem:
+        except (OSError, http.client.HTTPException, *ODD) as problem:
             why = getattr(problem, "reason", problem)
             said = text(getattr(why, "strerror", None) or why)
             return {**known, "state": "no answer", "said": said, "curve": self.points}
@@ -237,7 +245,7 @@ def of_metrics(samples: Iterable[tuple[str, Mapping[str, str], float]]) -> Facts
         link["connected"] = bool(link["connected"])
     alarms = int(facts.get("alarms") or 0)
     facts["alarms"] = [f"{alarms} alarms, which its own log names"] if alarms else []
-    facts["neighbours"] = list(around.values())
+    facts["neighbours"] = list(around.values())[:MOST_NEIGHBOURS]
     if around:
         facts["bytes_sent"] = sum(link.get("sent") or 0 for link in around.values())
     return facts
