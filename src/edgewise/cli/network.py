@@ -77,7 +77,8 @@ def init(o: InitOptions) -> None:
         table.add_column(column)
     for peer in peers:
         around = ", ".join(map(str, peer["neighbours"]))
-        table.add_row(str(peer["id"]), peer["address"], around, " ".join(peer["files"][:-1]))
+        at = "" if o.relay is not None else peer["address"]
+        table.add_row(str(peer["id"]), at, around, " ".join(peer["files"][:-1]))
     console.print(table)
     console.print(
         f"{KEY} stays here, best offline: whoever has it can make peers. On each host:\n"
