@@ -44,9 +44,9 @@ def test_no_sample_moves_the_sum_by_more_than_the_clip(name, sparse, intercept):
     size = N * (3 if name == "multinomial" else 1)
     size += 0 if name == "custom" else intercept * (3 if name == "multinomial" else 1)
     moved = []
-    for trial in range(12):
+    for trial, size_of_rows in enumerate([1e-2, 1, 1, 10, 10, 1e3]):
         rng = np.random.default_rng(trial)
-        rows, labels = rng.standard_normal((K, N)) * 10.0 ** rng.integers(-3, 4), label(rng)
+        rows, labels = rng.standard_normal((K, N)) * size_of_rows, label(rng)
         X = 3 * rng.standard_normal(size)
         without = rows.copy()
         without[0] = 0

@@ -83,9 +83,9 @@ def private_run(
 
 
 def hiding_weights(method: Method, problem: Problem, graph: Graph) -> np.ndarray | None:
-    """(E,) mixing weights, where averaging with them moves no two models apart: the losses are of
-    margins and convex, and no step is longer than 2 W_ii / L_i. None: messages are then taken to
-    show everybody all that they show neighbours."""
+    """(E,) mixing weights, where averaging with them moves no two models apart: none is negative,
+    the losses are of margins and convex, and no step is longer than 2 W_ii / L_i. None: messages
+    are then taken to show everybody all that they show neighbours."""
     loss: Any = problem.loss
     if method.hears != ("mixing",) or not (loss.linear and loss.convex and loss.outputs == 1):
         return None
@@ -94,7 +94,8 @@ def hiding_weights(method: Method, problem: Problem, graph: Graph) -> np.ndarray
     own = np.ones(graph.nodes)
     np.subtract.at(own, graph.edges.ravel(), np.repeat(mixing, 2))
     steps = np.asarray(prepared.eta)[:, 0]
-    return mixing if (steps <= 2 * own / problem.smoothness.sample + 1e-12).all() else None
+    short = steps <= 2 * own / problem.smoothness.sample + 1e-12
+    return mixing if (mixing >= 0).all() and short.all() else None
 
 
 def with_privacy(result: Result, spent: PrivacySpent) -> Result:
