@@ -2,9 +2,10 @@
 
 A node v sees what its neighbours send, and no other message. Noise that other nodes add on the way
 then hides a sample of node u as well. The bound here is of the kind that Muffliato (Cyffers, Even,
-Bellet, Massoulie 2022) calls pairwise network privacy. Theirs is of averaging alone, whose inputs
-stay as they are, and adds up over gradient steps; in between, nodes that v does not see go on with
-models that a sample has changed. So gradients count here too, by the argument that Cyffers, Bellet,
+Bellet, Massoulie 2022) calls pairwise network privacy. Theirs is of averaging, whose inputs stay as
+they are, and is added up over gradient steps, as we read its summary and its authors' code; in
+between, nodes that v does not see go on with models that a sample has changed. So gradients count
+here too, by the argument that Cyffers, Bellet,
 Basu 2023 take from Feldman et al. 2018 for noisy fixed-point iterations: maps that move no two
 points apart, and noise that makes up for what is left between them.
 
