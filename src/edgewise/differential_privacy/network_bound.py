@@ -5,9 +5,9 @@ then hides a sample of node u as well. The bound here is of the kind that Muffli
 Bellet, Massoulie 2022) calls pairwise network privacy. Theirs is of averaging, whose inputs stay as
 they are, and is added up over gradient steps, as we read its summary and its authors' code; in
 between, nodes that v does not see go on with models that a sample has changed. So gradients count
-here too, by the argument that Cyffers, Bellet,
-Basu 2023 take from Feldman et al. 2018 for noisy fixed-point iterations: maps that move no two
-points apart, and noise that makes up for what is left between them.
+here too, by the argument that Cyffers, Bellet, Basu 2023 take from Feldman et al. 2018 for noisy
+fixed-point iterations: maps that move no two points apart, and noise that makes up for what is left
+between them.
 
 Run twice, with a sample at u and without it, and let the noise of the second run be that of the
 first plus shifts, chosen round after round so that v sees the same. With W the mixing weights and
