@@ -70,8 +70,8 @@ class PrimalDual(MethodDefaults):
 
     radius bounds what an edge pulls with: models then agree by total variation, the sum over edges
     of radius |x_i - x_j|, which one liar bends by no more than its edges' radii. Exact while the
-    duals of the honest stay within it: `methods/clipped_edges.py`. In edge form, at about twice the
-    rounds.
+    duals of the honest stay within it: `methods/clipped_edges.py`. In edge form, at
+    some more rounds.
 
     Not for directed graphs; and where one machine can hold all data, don't decentralise.
     """
