@@ -24,7 +24,6 @@ left at the end forgiven in several ways, are tried, and the least sum over the 
 """
 
 import numpy as np
-from scipy.optimize import nnls
 
 from edgewise.graph.graph import Graph
 
@@ -59,6 +58,8 @@ def cost(
     W: np.ndarray, seen: np.ndarray, source: np.ndarray, scale: np.ndarray, rounds: int, keep: float
 ) -> float:
     """(squares of shifts, added up over all rounds) with parts that a steady state asks for."""
+    from scipy.optimize import nnls  # no peer needs it
+
     moved = np.eye(len(W)) - keep * W
     left = np.zeros(len(W))
     left[~seen] = nnls(scale[:, None] * moved[:, ~seen], scale * source)[0]

@@ -5,7 +5,6 @@ from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import shortest_path
 
 from edgewise.differential_privacy.accountant import epsilon_of
 from edgewise.differential_privacy.budget import DP
@@ -78,6 +77,8 @@ class PrivacySpent:
     @cached_property
     def distances(self) -> np.ndarray:
         """(V, V) edges between two nodes."""
+        from scipy.sparse.csgraph import shortest_path  # no peer needs it
+
         graph = self.known_graph
         i, j = graph.edges.T
         links = sp.csr_array((np.ones(len(i)), (i, j)), shape=(graph.nodes, graph.nodes))

@@ -50,6 +50,7 @@ def peer(strict=False, links=(), **attributes):
         "residual": 1e-1,
         "converged_hops": 0,
         "lost_hops": None,
+        "privacy": None,
         "below_tol_at": -1,
         "stop_at": 100 if strict else NEVER,
         "stop_reason": "rounds",
