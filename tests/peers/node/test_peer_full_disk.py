@@ -57,6 +57,7 @@ def own(tmp_path, monkeypatch):
         settled_fit=Fit("pdmm"),
         method_note="",
         residual=1e-8,
+        privacy=None,
         round=70,
         save=save,
         trace=TraceWriter(tmp_path / "out" / "trace.csv", {}),
