@@ -65,6 +65,7 @@ def test_batches_come_apart_where_draws_are_known(shards):
 def test_whole_gradients_hide_rows_and_tell_the_share_of_a_label(shards):
     found = ew.audit(problem_of(shards, intercept=True), "ring", "pd", 60, members=False)
     assert rows(found, "all neighbours").got == 0
+    assert found["all neighbours", "rows", "part in the span"].got > 0.999  # 8 rows of 6 columns
     for who in ("one neighbour", "all neighbours"):  # the first round has no other unknown
         assert found[who, "label share", "error"].got < 1e-9
         assert found[who, "label share", "correlation"].chance < 0.8
@@ -94,6 +95,15 @@ def test_gradients_come_through_to_who_is_further_away(shards):
     assert far.of == NODES - 2
     assert far.got > 0.99
     assert far.chance < 0.8
+
+
+def test_rounded_messages_tell_rounded_gradients(shards):
+    problem, saga = problem_of(shards), ew.PrimalDual(ew.SAGA())
+    found = ew.audit(problem, "path", saga, 40, members=False, bits=8, coalition=[0])
+    first = found["all neighbours", "first gradient"]
+    assert 0.99 < first.got < 1 - 1e-9
+    assert rows(found, "all neighbours").got < 0.9  # by exact messages nearly all that were drawn
+    assert found["coalition", "first gradient further away"].of == NODES - 2
 
 
 def test_members_show_in_messages_more_than_in_the_model(shards):

@@ -85,6 +85,8 @@ class Attacks:
             who, "rows", "recovered", (true > rows.bar).mean(), (fake > rows.bar).mean(), many
         )
         self.note(who, "rows", "median correlation", np.median(true), np.median(fake), many)
+        if not seen.single:
+            self.note(who, "rows", "part in the span", rows.spanned, rows.spanned_shuffled, many)
         each = np.full(self.recording.graph.nodes, np.nan)
         each[victims] = [np.mean(c > rows.bar) for c in rows.true]
         self.by_node[who, "rows"] = each

@@ -10,6 +10,7 @@ from edgewise.attacks.curvature_news import tells_hessians
 from edgewise.attacks.findings import Audit, Line
 from edgewise.attacks.recording import Recording
 from edgewise.errors import MethodError, ProblemError, whole_number
+from edgewise.gradients import SAGA
 from edgewise.graph.graph import Graph
 from edgewise.methods.auto import choose
 from edgewise.methods.contract import Method
@@ -76,6 +77,7 @@ def audit(
             made.ask_of_members(chosen, dual_noise, bits)
         line = on_the_line(recording)
     about = assumptions(recording, joined, secret_draws)
+    made.not_tried.extend(limits(recording))
     return Audit(name, recording.rounds, made.found, made.by_node, line, about, made.not_tried)
 
 
@@ -96,6 +98,18 @@ def on_the_line(r: Recording) -> Line:
         return Line(r.bytes, 1, 0, r.rounds)
     news = r.sent[r.method.hears.index("news")]
     return Line(r.bytes, 2, int((news[..., 0] > 0).sum()), r.rounds)
+
+
+def limits(r: Recording) -> list[str]:
+    """What an attacker with more patience might try: attacks here stop short of it."""
+    out = ["rows by what is known of them from elsewhere: likely values, whole numbers, categories"]
+    if getattr(r.method, "times", 1) > 1:
+        out.append("rows by a fit through the steps of local training, for who knows the draws")
+    elif r.method.samples is None:
+        out.append("rows by a fit to whole gradients of many rounds")
+    elif not isinstance(r.method.gradient, SAGA):
+        out.append("rows by a fit to batches of other estimators than SAGA")
+    return out
 
 
 def assumptions(r: Recording, members: np.ndarray, secret: bool) -> list[str]:

@@ -17,7 +17,7 @@ from scipy.optimize import minimize
 
 MOST_UNKNOWNS = 60_000  # numbers of a node's rows
 MOST_TERMS = 30_000_000  # rounds times batch times columns
-STEPS = 400
+STEPS = 1000
 
 
 def slopes_need_no_labels(loss: Any) -> bool:

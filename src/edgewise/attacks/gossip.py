@@ -38,7 +38,9 @@ def reconstructed(recording: Recording, members: np.ndarray, own: np.ndarray) ->
     """(V, n) first gradients of the nodes; NaN where nothing comes through. own (rounds, V, n) are
     the gradients of the members, who know them; other rows are not read. Of an intercept whose
     edges have weights of their own there is nothing."""
-    made, V = recording.executor, recording.graph.nodes
+    made: Any = recording.executor
+    V = recording.graph.nodes
+    wires = made.wires if recording.rounded else made.network
     rounds = min(int(hops(recording, members).max()) + 1, recording.rounds)
     adjacent = nx.to_numpy_array(recording.graph.to_networkx()) > 0
     seen = members | (adjacent[members].any(0))
@@ -46,10 +48,10 @@ def reconstructed(recording: Recording, members: np.ndarray, own: np.ndarray) ->
     p = made.block._replace(rows=None, labels=None, scale=None, offset=None)
     method = replace(made.own_method, gradient=Told())
     theirs = np.where(members[:, None], own[:rounds], 0)
-    known = np.array(simulated(method, made.network, p, jnp.asarray(theirs), recording.origin))
+    known = np.array(simulated(method, wires, p, jnp.asarray(theirs), recording.origin))
     alike = p._replace(mask=None, links=p.links._replace(intercept=None))
     unit = jnp.asarray(np.broadcast_to(np.eye(V), (rounds, V, V)))
-    through = np.array(simulated(method, made.network, alike, unit, np.zeros((V, V))))
+    through = np.array(simulated(method, wires, alike, unit, np.zeros((V, V))))
     # (rounds * seen, others) how much of a gradient gets where
     A = through[:, seen][:, :, others].reshape(-1, len(others))
     b = (recording.models[1 : rounds + 1] - known)[:, seen].reshape(len(A), -1)

@@ -13,11 +13,15 @@ from edgewise.attacks.row_recovery import Changes, changes, draws, guesses
 from edgewise.attacks.scores import RECOVERED, best_correlations, columns_of, shuffled
 from edgewise.gradients import SAGA
 
+SPANNED = 1e-7  # part of the largest singular value
+
 
 class Rows(NamedTuple):
     true: list[np.ndarray]  # of each victim (K,) the best correlation of a guess with every row
     shuffled: list[np.ndarray]  # the same with rows of nobody
     bar: float  # from which a row is recovered
+    spanned: float  # the part of a row that lies in the span of what was seen, in the median
+    spanned_shuffled: float
 
 
 def rows_found(r: Recording, seen: Seen, victims: np.ndarray, secret: bool) -> Rows:
@@ -26,13 +30,28 @@ def rows_found(r: Recording, seen: Seen, victims: np.ndarray, secret: bool) -> R
     every = rows_with_intercept(problem, np.arange(problem.shards.samples))
     there, centre, scale = columns_of(every)
     true, fake = [], []
+    spanned: tuple[list[np.ndarray], list[np.ndarray]] = [], []
     for i in np.flatnonzero(victims).tolist():
         own = None if drawn is None else drawn[:, i]
         candidates = node_guesses(r, seen, i, own)[:, there]
         rows = every[problem.own(i)][:, there]
+        nobody = shuffled(rows, rng)
+        for some, parts in zip((rows, nobody), spanned, strict=True):
+            parts.append(part_in_span(candidates / scale, some / scale))
         true.append(best_correlations(candidates, rows, centre, scale))
-        fake.append(best_correlations(candidates, shuffled(rows, rng), centre, scale))
-    return Rows(true, fake, RECOVERED)
+        fake.append(best_correlations(candidates, nobody, centre, scale))
+    medians = (float(np.median(np.concatenate(parts))) for parts in spanned)
+    return Rows(true, fake, RECOVERED, *medians)
+
+
+def part_in_span(seen: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """(K,) how much of each row's length lies in the span of vectors (m, n). Whole gradients of
+    fewer samples than columns span no more than the rows."""
+    if not len(seen) or not seen.any():
+        return np.zeros(len(rows))
+    s, vt = np.linalg.svd(seen, full_matrices=False)[1:]
+    inside = rows @ vt[s > SPANNED * s[0]].T
+    return np.linalg.norm(inside, axis=1) / np.maximum(np.linalg.norm(rows, axis=1), 1e-300)
 
 
 def node_changes(r: Recording, seen: Seen, node: int, drawn: np.ndarray | None) -> Changes:

@@ -15,6 +15,7 @@ from edgewise.peers.config.peer_config import Fit
 from edgewise.peers.node import termination
 from edgewise.peers.node.checkpoint import identity
 from edgewise.peers.node.handshake import ends_of_edge, settle_edge
+from edgewise.peers.node.membership import draws_by
 from edgewise.peers.node.peer import Peer
 from edgewise.peers.node.stepper import facts_of
 from edgewise.peers.node.termination import A_WHILE, LINGER, done_with
@@ -190,6 +191,11 @@ def test_a_checkpoint_is_of_these_data_and_this_penalty():
     assert identity(owner(labels)) != own
     assert identity(owner(numbers)) != own
     assert identity(owner(problem, penalty=("l1:1",))) != own
+
+
+def test_only_strict_peers_draw_by_the_seed_that_all_know():
+    assert draws_by(Fit(mode="strict", seed=7)) == 7
+    assert len({draws_by(Fit(mode="tolerant", seed=7)) for _ in range(3)} - {7}) == 3
 
 
 def test_neighbours_may_change_in_tolerant_mode_alone():

@@ -2,12 +2,14 @@
 
 import asyncio
 import logging
+import secrets
 import time
 from typing import Any
 
 import jax
 import numpy as np
 
+from edgewise.peers.config.peer_config import Fit
 from edgewise.peers.node import checkpoint
 from edgewise.peers.node.coupled_stepper import CoupledStepper
 from edgewise.peers.node.own_edges import OwnEdge
@@ -51,7 +53,14 @@ def alone_of(peer: PeerState, problem: Problem, facts: NodeFacts) -> Stepper:
         kind = CoupledStepper if peer.config.couples else Stepper
         fit = peer.config.fit
         dtype = np.dtype(fit.dtype)
-        return kind(problem, peer.config.id, peer.method, fit.seed, dtype, facts)
+        return kind(problem, peer.config.id, peer.method, draws_by(fit), dtype, facts)
+
+
+def draws_by(fit: Fit) -> int:
+    """The seed of the samples that a peer draws. All know that of the fit, and who knows which
+    samples are in a batch takes it apart (docs/privacy.md): only strict peers, who go by the
+    simulator, draw by it."""
+    return fit.seed if fit.mode == "strict" else secrets.randbits(62)
 
 
 def size_up(peer: PeerState) -> None:
