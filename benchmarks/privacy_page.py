@@ -6,6 +6,7 @@ from typing import Any
 from libraries_page import between
 
 BEGIN, END = "<!-- made by benchmarks/leakage.py -->", "<!-- end of leakage.py's -->"
+LOCAL = "local steps"
 COLUMNS = {
     "rows, one neighbour": "one",
     "rows, all neighbours": "all",
@@ -42,6 +43,17 @@ def table(name: str, ways: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def local_table(kept: dict[str, Any]) -> str:
+    of = next(iter(kept.values()))["of"]
+    lines = [f"| steps a round, draws known | rows of {of} | median likeness |", "|---|--:|--:|"]
+    for steps, run in kept.items():
+        lines.append(f"| {steps} | {100 * run['recovered']:.0f} % | {run['median']:.2f} |")
+    return "\n".join(lines)
+
+
 def write(page: Path, kept: dict[str, Any]) -> None:
-    tables = "\n\n".join(table(name, ways) for name, ways in kept.items())
+    sets = {name: ways for name, ways in kept.items() if name != LOCAL}
+    tables = "\n\n".join(table(name, ways) for name, ways in sets.items())
+    if LOCAL in kept:
+        tables += "\n\n" + local_table(kept[LOCAL])
     page.write_text(between(page.read_text(), BEGIN, END, tables))

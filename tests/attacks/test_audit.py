@@ -6,6 +6,7 @@ import pytest
 
 import edgewise as ew
 from edgewise.attacks.inversion import node_gradients
+from edgewise.attacks.local_fit import local_rows
 from edgewise.attacks.recording import Recording
 from edgewise.attacks.scores import auc, best_correlations, shuffled
 from edgewise.attacks.views import all_neighbours, one_neighbour
@@ -62,6 +63,18 @@ def test_batches_come_apart_where_draws_are_known(shards):
     assert not any("all know which samples" in what for what in secret.assumed)
 
 
+def test_few_local_steps_are_fitted_through_where_draws_are_known(shards):
+    problem, local = problem_of(shards), ew.PrimalDual(ew.SAGA(), local=2)
+    with jax.enable_x64(True):
+        r = Recording(problem, ew.Graph.ring(NODES), local, 50)
+        found = local_rows(r, all_neighbours(r).heard[0], 0)
+    X = problem.shards.X
+    like = best_correlations(found, X[problem.own(0)], X.mean(0), X.std(0))
+    other = best_correlations(found, X[problem.own(1)], X.mean(0), X.std(0))
+    assert (like > 0.99).mean() > 0.8
+    assert (other > 0.99).mean() == 0
+
+
 def test_whole_gradients_hide_rows_and_tell_the_share_of_a_label(shards):
     found = ew.audit(problem_of(shards, intercept=True), "ring", "pd", 60, members=False)
     assert rows(found, "all neighbours").got == 0
@@ -69,6 +82,12 @@ def test_whole_gradients_hide_rows_and_tell_the_share_of_a_label(shards):
     for who in ("one neighbour", "all neighbours"):  # the first round has no other unknown
         assert found[who, "label share", "error"].got < 1e-9
         assert found[who, "label share", "correlation"].chance < 0.8
+
+
+def test_without_an_intercept_columns_that_are_not_centred_tell_the_share(shards):
+    away = [(X + 4.0, y) for X, y in shards]
+    found = ew.audit(problem_of(away), ew.Graph.complete(NODES), "pd", 2, members=False)
+    assert found["all neighbours", "label share", "correlation"].got > 0.95
 
 
 def test_newton_tells_second_moments_and_the_row_of_a_single_sample(shards):

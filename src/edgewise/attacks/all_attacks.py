@@ -21,8 +21,11 @@ from edgewise.methods.contract import Method
 class Attacks:
     """All of them on one recording."""
 
-    def __init__(self, recording: Recording, members: np.ndarray, secret_draws: bool) -> None:
-        self.recording, self.members, self.secret = recording, members, secret_draws
+    def __init__(
+        self, recording: Recording, members: np.ndarray, secret_draws: bool, patient: bool
+    ) -> None:
+        self.recording, self.members = recording, members
+        self.secret, self.patient = secret_draws, patient
         self.found: list[Finding] = []
         self.by_node: dict[tuple[str, str], np.ndarray] = {}
         self.not_tried: list[str] = []
@@ -78,7 +81,7 @@ class Attacks:
         self.by_node[who, what] = each
 
     def rows(self, who: str, seen: Seen, victims: np.ndarray) -> None:
-        rows = rows_found(self.recording, seen, victims, self.secret)
+        rows = rows_found(self.recording, seen, victims, self.secret, self.patient)
         many = int(sum(map(len, rows.true)))
         true, fake = np.concatenate(rows.true), np.concatenate(rows.shuffled)
         self.note(

@@ -34,6 +34,7 @@ def audit(
     bits: int | None = None,
     secret_draws: bool = False,
     members: bool = True,
+    patient: bool = False,
 ) -> Audit:
     """What the neighbours of each node, coalitions and others would learn of its data from a run.
 
@@ -45,10 +46,12 @@ def audit(
     coalition     the numbers of nodes that put what they see together; default every fourth
     dual_noise    as of peers: random first duals of this size
     bits          as of peers: messages rounded to so many bits a number
-    secret_draws  whether nobody knows which samples a node draws. Peers draw by the fit's seed,
-                  which all of them have
+    secret_draws  whether nobody knows which samples a node draws, as of tolerant peers; strict ones
+                  draw by the fit's seed, which all of them have
     members       also ask of half of each node's samples whether they were in a run of the others:
                   it takes another run, on half of the data
+    patient       also fit rows through the steps of local training, where draws are known: a minute
+                  or more for each node
 
     >>> X, y = edgewise.data.dataset("wine")
     >>> shards = edgewise.split((X - X.mean(0)) / X.std(0), y == 1, nodes=6)
@@ -71,13 +74,13 @@ def audit(
     joined = chosen_members(coalition, network.nodes)
     with jax.enable_x64(True):
         recording = Recording(problem, network, chosen, rounds, seed, dual_noise, bits)
-        made = Attacks(recording, joined, secret_draws)
+        made = Attacks(recording, joined, secret_draws, patient)
         made.run()
         if members:
             made.ask_of_members(chosen, dual_noise, bits)
         line = on_the_line(recording)
     about = assumptions(recording, joined, secret_draws)
-    made.not_tried.extend(limits(recording))
+    made.not_tried.extend(limits(recording, patient and not secret_draws))
     return Audit(name, recording.rounds, made.found, made.by_node, line, about, made.not_tried)
 
 
@@ -100,11 +103,12 @@ def on_the_line(r: Recording) -> Line:
     return Line(r.bytes, 2, int((news[..., 0] > 0).sum()), r.rounds)
 
 
-def limits(r: Recording) -> list[str]:
+def limits(r: Recording, fitted: bool) -> list[str]:
     """What an attacker with more patience might try: attacks here stop short of it."""
     out = ["rows by what is known of them from elsewhere: likely values, whole numbers, categories"]
     if getattr(r.method, "times", 1) > 1:
-        out.append("rows by a fit through the steps of local training, for who knows the draws")
+        if not fitted:
+            out.append("rows by a fit through the steps of local training (patient, known draws)")
     elif r.method.samples is None:
         out.append("rows by a fit to whole gradients of many rounds")
     elif not isinstance(r.method.gradient, SAGA):
@@ -123,7 +127,7 @@ def assumptions(r: Recording, members: np.ndarray, secret: bool) -> list[str]:
         out.append(
             "nobody knows which samples a node draws"
             if secret
-            else "all know which samples, by number, a node draws: by the fit's seed"
+            else "all know which samples, by number, a node draws, as of strict peers"
         )
     if tells_hessians(r):
         out.append("who is told a Hessian takes its factor to be what its own was")

@@ -21,6 +21,7 @@ class Seen(NamedTuple):
     at: np.ndarray  # (T, V, n) the models that they were taken at
     whole: np.ndarray  # (V,) nothing was guessed
     single: bool  # of few samples each, by an estimator whose rules are known
+    heard: np.ndarray  # (rounds + 1, e, n) what came in along the edges, of the first vector
     true: np.ndarray  # (V, n) whole gradients at the first models, to score by
 
 
@@ -39,7 +40,8 @@ def gradients_seen(recording: Recording, view: View) -> Seen | None:
     else:
         return None
     ridge = ridges(r, at)
-    return Seen(made - ridge, ridge, at, exact, single, whole_gradients(r, at[0]))
+    true = whole_gradients(r, at[0])
+    return Seen(made - ridge, ridge, at, exact, single, view.heard[0], true)
 
 
 def ridges(r: Recording, X: np.ndarray) -> np.ndarray:

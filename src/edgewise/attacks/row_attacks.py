@@ -7,6 +7,7 @@ import numpy as np
 from edgewise.attacks.batch_fit import fitted_rows
 from edgewise.attacks.curvature_news import directions, hessians, tells_hessians
 from edgewise.attacks.gradients_seen import Seen
+from edgewise.attacks.local_fit import can_fit, local_rows
 from edgewise.attacks.membership import rows_with_intercept
 from edgewise.attacks.recording import Recording
 from edgewise.attacks.row_recovery import Changes, changes, draws, guesses
@@ -24,7 +25,7 @@ class Rows(NamedTuple):
     spanned_shuffled: float
 
 
-def rows_found(r: Recording, seen: Seen, victims: np.ndarray, secret: bool) -> Rows:
+def rows_found(r: Recording, seen: Seen, victims: np.ndarray, secret: bool, patient: bool) -> Rows:
     problem, rng = r.problem, np.random.default_rng(r.seed)
     drawn = None if secret or not seen.single else draws(r)
     every = rows_with_intercept(problem, np.arange(problem.shards.samples))
@@ -33,7 +34,11 @@ def rows_found(r: Recording, seen: Seen, victims: np.ndarray, secret: bool) -> R
     spanned: tuple[list[np.ndarray], list[np.ndarray]] = [], []
     for i in np.flatnonzero(victims).tolist():
         own = None if drawn is None else drawn[:, i]
-        candidates = node_guesses(r, seen, i, own)[:, there]
+        candidates = node_guesses(r, seen, i, own)
+        if patient and seen.whole[i] and can_fit(r, not secret):
+            fit = local_rows(r, seen.heard, i)
+            candidates = candidates if fit is None else np.concatenate([candidates, fit])
+        candidates = candidates[:, there]
         rows = every[problem.own(i)][:, there]
         nobody = shuffled(rows, rng)
         for some, parts in zip((rows, nobody), spanned, strict=True):

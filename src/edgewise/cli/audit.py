@@ -59,6 +59,7 @@ def audit(o: RunAuditOptions) -> None:
         bits=run.bits if o.bits is None else o.bits,
         secret_draws=o.secret_draws,
         members=o.members,
+        patient=o.patient,
     )
     left_out = [k for k in NOT_REPLAYED if getattr(run, k) != OF_SOLVE[k]]
     if left_out:

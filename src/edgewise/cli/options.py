@@ -203,11 +203,20 @@ class RunAuditOptions(CommonOptions):
         bool,
         option(SEARCH, "Ask also who was among the samples: another run, on half of the data."),
     ] = True
+    patient: Annotated[
+        bool,
+        option(
+            SEARCH,
+            "Also fit rows through the steps of local training: a minute or more for each node.",
+            "--patient",
+        ),
+    ] = False
     secret_draws: Annotated[
         bool,
         option(
             SEARCH,
-            "As if nobody knew which samples a node draws. Peers draw by the seed of the fit.",
+            "As if nobody knew which samples a node draws, as of tolerant peers. Strict ones "
+            "draw by the seed of the fit, which all have.",
             "--secret-draws",
         ),
     ] = False
