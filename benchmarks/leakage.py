@@ -52,6 +52,8 @@ WAYS: dict[str, tuple[Any, dict[str, Any]]] = {
     "local training, dual noise 1": ("lt-saga-pd", {"dual_noise": 1.0}),
     "local minima (pdmm)": ("pdmm", {}),
     "second order (newton-pd)": ("newton-pd", {"rounds": 60}),
+    "differential privacy, epsilon 8": ("pd", {"privacy": ew.DP(8.0, 1e-5, 1.0)}),
+    "differential privacy, epsilon 1": ("pd", {"privacy": ew.DP(1.0, 1e-5, 1.0)}),
 }
 GOT = {
     "rows, one neighbour": ("one neighbour", "rows", "recovered"),
@@ -96,7 +98,9 @@ def measured(problem: ew.Problem, method: Any, more: dict[str, Any]) -> dict[str
 
 
 def cost(problem: ew.Problem, graph: ew.Graph, method: Any, more: dict[str, Any]) -> dict[str, Any]:
-    """As peers run: in the form that heals."""
+    """As peers run: in the form that heals. A private run has its rounds, and no tol."""
+    if "privacy" in more:
+        return {"rounds": None, "kilobytes": 0.0}
     bits, noise = more.get("bits"), more.get("dual_noise", 0.0)
     chosen = make(method).healing()
     given: dict[str, Any] = {"tol": TOL, "record_every": 10, "reference": False, "progress": False}

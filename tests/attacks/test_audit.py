@@ -90,6 +90,15 @@ def test_without_an_intercept_columns_that_are_not_centred_tell_the_share(shards
     assert found["all neighbours", "label share", "correlation"].got > 0.95
 
 
+def test_noise_of_differential_privacy_leaves_gradients_untold(shards):
+    budget = ew.DP(epsilon=1.0, delta=1e-3, clip=1.0, rounds=40)
+    found = ew.audit(problem_of(shards), "ring", "pd", 40, privacy=budget)
+    assert abs(found["all neighbours", "first gradient"].got) < 0.9
+    assert rows(found, "all neighbours").got < 0.1
+    members = found["all neighbours", "membership by messages"]
+    assert abs(members.got - 0.5) < 4 * members.error
+
+
 def test_newton_tells_second_moments_and_the_row_of_a_single_sample(shards):
     few = [shards[i] for i in range(NODES - 1)] + [(shards[NODES - 1][0][:1], [1])]
     found = ew.audit(problem_of(few), "ring", "newton-pd", 20, members=False)

@@ -1,5 +1,6 @@
 """Every attack on one recording, by everybody who might be curious."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from edgewise.attacks.recording import Recording
 from edgewise.attacks.row_attacks import node_changes, rows_found
 from edgewise.attacks.scores import auc, correlation
 from edgewise.attacks.views import all_neighbours, coalition, first_neighbours, one_neighbour
-from edgewise.methods.contract import Method
+from edgewise.problem.problem import Problem
 
 
 class Attacks:
@@ -151,15 +152,14 @@ class Attacks:
         self.likeness(who, "first gradient further away", g, own.true, which)
         self.shares(f"{who}, further away", g, own.at[0], np.isin(np.arange(len(g)), which), theirs)
 
-    def ask_of_members(self, method: Method, dual_noise: float, bits: int | None) -> None:
-        """Of a run on half of the data."""
+    def ask_of_members(self, made: Callable[[Problem], Recording]) -> None:
+        """Of a run on half of the data, which `made` makes."""
         r = self.recording
         if r.problem.loss.outputs != 1:
             self.not_tried.append("membership: of losses of one output")
             return
         inside, outside = asked.halves(r.problem, r.seed)
-        half = asked.of_members(r.problem, inside)
-        run = Recording(half, r.graph, method, r.rounds, r.seed, dual_noise, bits)
+        run = made(asked.of_members(r.problem, inside))
         x = run.last.mean(0)
         ins, outs = (asked.likelihoods(r.problem, x, rows) for rows in (inside, outside))
         self.membership(of.ANYBODY, "loss of the model", ins, outs, inside, outside)

@@ -1,6 +1,6 @@
 """A run, replayed against those who might be curious: who gets what."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -9,6 +9,7 @@ from edgewise.attacks.all_attacks import Attacks
 from edgewise.attacks.curvature_news import tells_hessians
 from edgewise.attacks.findings import Audit, Line
 from edgewise.attacks.recording import Recording
+from edgewise.differential_privacy.budget import DP
 from edgewise.errors import MethodError, ProblemError, whole_number
 from edgewise.gradients import SAGA
 from edgewise.graph.graph import Graph
@@ -16,6 +17,7 @@ from edgewise.methods.auto import choose
 from edgewise.methods.contract import Method
 from edgewise.problem.problem import Problem
 from edgewise.running.checks import check, graph_for
+from edgewise.running.private_run import private_run, require_private
 
 ROUNDS = 300
 
@@ -30,6 +32,7 @@ def audit(
     rho: Any = None,
     *,
     coalition: Any = None,
+    privacy: DP | None = None,
     dual_noise: float = 0.0,
     bits: int | None = None,
     secret_draws: bool = False,
@@ -44,6 +47,7 @@ def audit(
     problem, graph, method, seed, eta, rho   as of `solve`
     rounds        of which messages are looked at, from the first on; the first tell most
     coalition     the numbers of nodes that put what they see together; default every fourth
+    privacy       as of `solve`: what is left to get where gradients have noise
     dual_noise    as of peers: random first duals of this size
     bits          as of peers: messages rounded to so many bits a number
     secret_draws  whether nobody knows which samples a node draws, as of tolerant peers; strict ones
@@ -70,18 +74,55 @@ def audit(
             "an audit is of losses of margins, of samples that nodes hold: leave streams, costs "
             "and custom losses out"
         )
-    chosen, name, _ = choose(method, problem, network, eta, rho)
     joined = chosen_members(coalition, network.nodes)
     with jax.enable_x64(True):
-        recording = Recording(problem, network, chosen, rounds, seed, dual_noise, bits)
+        given = network, method, rounds, seed, eta, rho
+        run = settled(problem, *given, privacy)
+        recording = Recording(*run.of(network), dual_noise, bits)
         made = Attacks(recording, joined, secret_draws, patient)
         made.run()
         if members:
-            made.ask_of_members(chosen, dual_noise, bits)
+            made.ask_of_members(
+                lambda half: Recording(
+                    *settled(half, *given, privacy).of(network), dual_noise, bits
+                )
+            )
         line = on_the_line(recording)
     about = assumptions(recording, joined, secret_draws)
     made.not_tried.extend(limits(recording, patient and not secret_draws))
-    return Audit(name, recording.rounds, made.found, made.by_node, line, about, made.not_tried)
+    return Audit(run.name, recording.rounds, made.found, made.by_node, line, about, made.not_tried)
+
+
+class Settled(NamedTuple):
+    """A run as it is made."""
+
+    problem: Problem
+    method: Method
+    name: str
+    rounds: int
+    seed: int
+
+    def of(self, graph: Graph) -> tuple[Problem, Graph, Method, int, int]:
+        return self.problem, graph, self.method, self.rounds, self.seed
+
+
+def settled(
+    problem: Problem,
+    graph: Graph,
+    method: Method | str,
+    rounds: int,
+    seed: int,
+    eta: Any,
+    rho: Any,
+    privacy: DP | None,
+) -> Settled:
+    """With noise in its gradients, and rows cut short, where it is private. All of its rounds are
+    accounted for, however many are looked at."""
+    if privacy is None:
+        return Settled(problem, *choose(method, problem, graph, eta, rho)[:2], rounds, seed)
+    require_private(privacy, problem)
+    run = private_run(privacy, problem, graph, method, privacy.rounds, eta, rho, True)
+    return Settled(run.problem, run.method, run.name, min(rounds, run.rounds), run.seed)
 
 
 def chosen_members(given: Any, nodes: int) -> np.ndarray:

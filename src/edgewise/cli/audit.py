@@ -24,7 +24,7 @@ OF_SOLVE = {f.name: f.default for f in fields(SolveOptions)}
 NOT_REPLAYED = (
     *("drop", "burst", "delay", "awake", "nap", "down", "wipe", "leave", "join", "keep"),
     "liars",
-    *("patience", "x0", "duals"),
+    *("liars", "patience", "x0", "duals"),
 )
 
 
@@ -55,6 +55,7 @@ def audit(o: RunAuditOptions) -> None:
         seed,
         *steps,
         coalition=coalition,
+        privacy=privacy_of(run),
         dual_noise=o.dual_noise,
         bits=run.bits if o.bits is None else o.bits,
         secret_draws=o.secret_draws,
