@@ -28,7 +28,7 @@ class Seen(NamedTuple):
 def gradients_seen(recording: Recording, view: View) -> Seen | None:
     """None where the method has no inverse here."""
     r, X = recording, recording.models
-    exact = view.whole & (not r.rounded)
+    exact = view.whole
     if can_invert(r):
         made, at = node_gradients(r, view.heard), X[:-1]
         single = r.method.gradient.samples is not None and getattr(r.method, "times", 1) == 1
