@@ -130,7 +130,7 @@ def test_rounded_messages_tell_rounded_gradients(shards):
     found = ew.audit(problem, "path", saga, 40, members=False, bits=8, coalition=[0])
     first = found["all neighbours", "first gradient"]
     assert 0.99 < first.got < 1 - 1e-9
-    assert rows(found, "all neighbours").got < 0.9  # by exact messages nearly all that were drawn
+    assert 0.9 < found["all neighbours", "rows", "median correlation"].got < 1 - 1e-6
     assert found["coalition", "first gradient further away"].of == NODES - 2
 
 
