@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 import edgewise as ew
+from edgewise.attacks import local_fit
 from edgewise.attacks.inversion import node_gradients
-from edgewise.attacks.local_fit import local_rows
+from edgewise.attacks.local_fit import ends, known_of, local_rows
 from edgewise.attacks.recording import Recording
 from edgewise.attacks.scores import auc, best_correlations, shuffled
 from edgewise.attacks.views import all_neighbours, one_neighbour
@@ -63,7 +64,20 @@ def test_batches_come_apart_where_draws_are_known(shards):
     assert not any("all know which samples" in what for what in secret.assumed)
 
 
-def test_few_local_steps_are_fitted_through_where_draws_are_known(shards):
+def test_the_steps_of_local_training_are_run_as_the_node_runs_them(shards):
+    """With the node's own rows they lead where it went, also where it stops early."""
+    problem, local = problem_of(shards), ew.PrimalDual(ew.SAGA(batch=2), local="auto")
+    with jax.enable_x64(True):
+        r = Recording(problem, ew.Graph.ring(NODES), local, 12)
+        known = known_of(r, all_neighbours(r).heard[0], 2)
+        D, y = problem.shards.X[problem.own(2)], problem.labels[problem.own(2)]
+        mean = (-0.5 * y[:, None] * D).mean(0)
+        led = ends(jax.numpy.asarray(D), jax.numpy.asarray(mean), known)
+    np.testing.assert_allclose(led, known.targets, atol=1e-12)
+
+
+def test_few_local_steps_are_fitted_through_where_draws_are_known(shards, monkeypatch):
+    monkeypatch.setattr(local_fit, "STEPS", 400)
     problem, local = problem_of(shards), ew.PrimalDual(ew.SAGA(), local=2)
     with jax.enable_x64(True):
         r = Recording(problem, ew.Graph.ring(NODES), local, 50)
@@ -84,6 +98,18 @@ def test_whole_gradients_hide_rows_and_tell_the_share_of_a_label(shards):
         assert found[who, "label share", "correlation"].chance < 0.8
 
 
+def test_rows_show_in_the_gradients_of_every_class():
+    rng = np.random.default_rng(3)
+    parts = [(rng.normal(size=(8, 6)), np.arange(8) % 3) for _ in range(3)] + [
+        (rng.normal(size=(1, 6)), [2])  # no halves: membership is not asked of it
+    ]
+    problem = ew.Problem(parts, ew.Multinomial(ridge=0.1), intercept=True)
+    found = ew.audit(problem, "ring", "saga-pd", 60)
+    assert rows(found, "all neighbours").got > 0.9
+    assert rows(found, "all neighbours").chance < 0.05
+    assert any("membership" in what for what in found.not_tried)
+
+
 def test_without_an_intercept_columns_that_are_not_centred_tell_the_share(shards):
     away = [(X + 4.0, y) for X, y in shards]
     found = ew.audit(problem_of(away), ew.Graph.complete(NODES), "pd", 2, members=False)
@@ -91,6 +117,7 @@ def test_without_an_intercept_columns_that_are_not_centred_tell_the_share(shards
 
 
 def test_noise_of_differential_privacy_leaves_gradients_untold(shards):
+    pytest.importorskip("dp_accounting", reason="pip install 'edgewise[privacy]'")
     budget = ew.DP(epsilon=1.0, delta=1e-3, clip=1.0, rounds=40, noise_seed=0)
     found = ew.audit(problem_of(shards), "ring", "pd", 40, privacy=budget)
     assert abs(found["all neighbours", "first gradient"].got) < 0.9

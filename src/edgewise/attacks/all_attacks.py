@@ -158,6 +158,9 @@ class Attacks:
         if r.problem.loss.outputs != 1:
             self.not_tried.append("membership: of losses of one output")
             return
+        if r.problem.counts.min() < 2:
+            self.not_tried.append("membership: a node has one sample alone, which has no halves")
+            return
         inside, outside = asked.halves(r.problem, r.seed)
         run = made(asked.of_members(r.problem, inside))
         x = run.last.mean(0)

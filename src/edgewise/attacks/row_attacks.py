@@ -13,6 +13,7 @@ from edgewise.attacks.recording import Recording
 from edgewise.attacks.row_recovery import Changes, changes, draws, guesses
 from edgewise.attacks.scores import RECOVERED, best_correlations, columns_of, shuffled
 from edgewise.gradients import SAGA
+from edgewise.problem.problem import Problem
 
 SPANNED = 1e-7  # part of the largest singular value
 
@@ -38,7 +39,7 @@ def rows_found(r: Recording, seen: Seen, victims: np.ndarray, secret: bool, pati
         if patient and seen.whole[i] and can_fit(r, not secret):
             fit = local_rows(r, seen.heard, i)
             candidates = candidates if fit is None else np.concatenate([candidates, fit])
-        candidates = candidates[:, there]
+        candidates = by_class(problem, candidates)[:, there]
         rows = every[problem.own(i)][:, there]
         nobody = shuffled(rows, rng)
         for some, parts in zip((rows, nobody), spanned, strict=True):
@@ -47,6 +48,17 @@ def rows_found(r: Recording, seen: Seen, victims: np.ndarray, secret: bool, pati
         fake.append(best_correlations(candidates, nobody, centre, scale))
     medians = (float(np.median(np.concatenate(parts))) for parts in spanned)
     return Rows(true, fake, RECOVERED, *medians)
+
+
+def by_class(problem: Problem, guesses: np.ndarray) -> np.ndarray:
+    """(m, n) multiples of rows; with several outputs there is one for each, and (m C, p)."""
+    C, p = problem.loss.outputs, problem.shards.features
+    if C == 1 or not len(guesses):
+        return guesses[:, : p + problem.intercept]
+    rows = guesses[:, : C * p].reshape(len(guesses), C, p)
+    if problem.intercept:
+        rows = np.concatenate([rows, guesses[:, C * p :, None]], 2)
+    return rows.reshape(len(guesses) * C, -1)
 
 
 def part_in_span(seen: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -1,6 +1,6 @@
 """edgewise audit"""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,11 @@ from edgewise.cli.solve import privacy_of
 from edgewise.errors import InputError
 from edgewise.fileio import write_json
 from edgewise.running import run_folders
-from edgewise.running.private_run import private_run
 
 FILE = "audit.json"
 OF_SOLVE = {f.name: f.default for f in fields(SolveOptions)}
 NOT_REPLAYED = (
     *("drop", "burst", "delay", "awake", "nap", "down", "wipe", "leave", "join", "keep"),
-    "liars",
     *("liars", "patience", "x0", "duals"),
 )
 
@@ -39,23 +37,19 @@ def audit(o: RunAuditOptions) -> None:
     if o.coalition is not None:
         coalition = np.array(numbers("coalition", o.coalition)).astype(int)
     console, inputs = output(o), make_inputs(run)
-    problem, method, seed = inputs.problem, spec.method(run.method, run.set), run.seed
-    steps = spec.steps(run.eta), spec.steps(run.rho)
     privacy = privacy_of(run)
     if privacy is not None:
-        known = problem, inputs.graph, method, run.rounds, *steps, False
-        private = private_run(privacy, *known)
-        problem, method, seed = private.problem, private.method, private.seed
-        steps = None, None
+        privacy = replace(privacy, rounds=min(run.rounds, privacy.rounds))
     found = ew.audit(
-        problem,
+        inputs.problem,
         inputs.graph,
-        method,
+        spec.method(run.method, run.set),
         o.first,
-        seed,
-        *steps,
+        run.seed,
+        spec.steps(run.eta),
+        spec.steps(run.rho),
         coalition=coalition,
-        privacy=privacy_of(run),
+        privacy=privacy,
         dual_noise=o.dual_noise,
         bits=run.bits if o.bits is None else o.bits,
         secret_draws=o.secret_draws,
