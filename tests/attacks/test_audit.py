@@ -221,6 +221,8 @@ def test_attackers_work_without_samples(shards):
         ({"coalition": [9]}, "nodes are 0 to 4"),
         ({"method": "newton-pd", "bits": 8, "dual_noise": 1.0}, "not with bits"),
         ({"rounds": 1}, "rounds"),
+        ({"method": "asvr-pd", "rounds": 5}, "not what the attacks here can read"),
+        ({"method": ew.PrimalDual(ew.Full(), local=3, radius=0.01), "rounds": 5}, "can read"),
     ],
 )
 def test_what_cannot_be_is_said(shards, more, told):

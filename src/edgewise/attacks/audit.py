@@ -79,6 +79,7 @@ def audit(
         given = network, method, rounds, seed, eta, rho
         run = settled(problem, *given, privacy)
         recording = Recording(*run.of(network), dual_noise, bits)
+        recording.require_readable()
         made = Attacks(recording, joined, secret_draws, patient)
         made.run()
         if members:

@@ -13,6 +13,7 @@ from edgewise.attacks.curvature_news import (
 from edgewise.attacks.inversion import can_invert, node_gradients
 from edgewise.attacks.recording import Recording
 from edgewise.attacks.views import View
+from edgewise.methods.pdmm import PDMM
 
 
 class Seen(NamedTuple):
@@ -32,7 +33,7 @@ def gradients_seen(recording: Recording, view: View) -> Seen | None:
     if can_invert(r):
         made, at = node_gradients(r, view.heard), X[:-1]
         single = r.method.gradient.samples is not None and getattr(r.method, "times", 1) == 1
-    elif r.method.solves_subproblem and r.method.hears == ("each",):
+    elif isinstance(r.method, PDMM):
         made, at, single = minimum_gradients(r, view.heard[0]), X[1:], False
     elif tells_hessians(r):
         made = first_step_gradients(r)[None]

@@ -17,6 +17,7 @@ from jax import Array, lax
 from edgewise.attacks.recording import Recording
 from edgewise.backend.pytree import pytree
 from edgewise.engines.wires import ReceivedMessages
+from edgewise.errors import MethodError
 from edgewise.gradients.contract import EstimatorDefaults
 from edgewise.problem.block import Block
 from edgewise.problem.contract import Curvatures
@@ -49,7 +50,13 @@ class Told(EstimatorDefaults):
 def can_invert(recording: Recording) -> bool:
     """Whether the method is an estimator and one affine step."""
     method = recording.method
-    return method.gradient is not None and method.phases == ("step",) and "news" not in method.hears
+    if method.gradient is None or method.phases != ("step",) or "news" in method.hears:
+        return False
+    try:
+        replace(recording.executor.own_method, gradient=Told())
+    except MethodError:  # it goes with whole gradients alone
+        return False
+    return True
 
 
 def node_gradients(recording: Recording, heard: tuple[np.ndarray, ...]) -> np.ndarray:

@@ -16,6 +16,7 @@ from edgewise.methods.contract import Method
 from edgewise.problem.problem import Problem
 
 MOST_NUMBERS = 1 << 27  # of all messages kept: a gigabyte
+EXACT, ROUNDED = 1e-6, 0.1  # of the models: how far off they may be read
 
 
 class Recording:
@@ -97,6 +98,22 @@ class Recording:
         """What went out in the round that has just been taken."""
         held = zip(carry[1], carry[2].held, strict=True)
         return tuple(np.array(o if h is None else h.recent, np.float64) for o, h in held)
+
+    def require_readable(self) -> None:
+        """Raises MethodError where messages do not tell models as `models` reads them: attacks
+        would fail, which is no safety."""
+        method, size = self.method, self.problem.size
+        first = method.message_sizes(size, self.problem.loss.outputs)[0]
+        told = len(method.phases) == 1 and first == size
+        if told:
+            off = np.abs(self.models[-1] - self.last).max()
+            told = off <= (ROUNDED if self.rounded else EXACT) * np.abs(self.last).max()
+        if not told:
+            raise MethodError(
+                f"what {type(method).__name__} sends with these settings is not what the attacks "
+                "here can read, and others may: audit newton-pd, pd, saga-pd, svr-pd, local "
+                "training without a radius, pdmm, dgd, extra or gradient tracking"
+            )
 
     # --- what neighbours make of it --------------------------------------------------------------
 
