@@ -31,7 +31,7 @@ class Liars:
     data.
 
     >>> Liars(0.2, "model").who(10)
-    array([2, 9])
+    array([4, 6])
     """
 
     share: float = 0.1
