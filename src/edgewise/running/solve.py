@@ -121,8 +121,8 @@ def solve(
         raise MethodError(f"engine={engine!r}: give edgewise.MPI(), or None")
     coupled = is_coupled(problem, between)
     if privacy is not None:
-        given = {"tol": tol, "oracle_budget": oracle_budget, "callback": callback, "duals": duals}
-        given |= {"checkpoint": checkpoint, "engine": engine, "between": between}
+        given: dict[str, Any] = {"tol": tol, "oracle_budget": oracle_budget, "callback": callback}
+        given |= {"duals": duals, "checkpoint": checkpoint, "engine": engine, "between": between}
         require_private(privacy, problem, **given)
     graph, faults = links_in_time(graph_for(problem, graph), faults)
     with nullcontext() if engine is None else engine.together():
