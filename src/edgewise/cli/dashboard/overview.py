@@ -1,19 +1,23 @@
 """What the page shows: all peers as they are now, how they came there, and where to draw them."""
 
 import json
+import logging
 import threading
 import time
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import networkx as nx
 import numpy as np
 
-from edgewise.cli.dashboard.sources import DAY, Facts, Source
+from edgewise.cli.dashboard.sources import DAY, Facts, Source, number, text
 from edgewise.graph.graph import Graph
 from edgewise.plotting.graphs import positions
+
+log = logging.getLogger(__name__)
 
 EVERY = 1.0  # seconds
 SPAN = 300.0  # seconds of speeds that are shown
@@ -41,7 +45,9 @@ class Speeds:
         first = self.seen[0]
         if at > first[0]:
             took = at - first[0]
-            self.told.append((at, (rounds - first[1]) / took, (sent - first[2]) / took))
+            speeds = (rounds - first[1]) / took, (sent - first[2]) / took
+            if np.isfinite(speeds).all():
+                self.told.append((at, *speeds))
         while self.told and at - self.told[0][0] > SPAN:
             self.told.popleft()
 
@@ -65,20 +71,23 @@ class Overview:
 
     def __exit__(self, *_: object) -> None:
         self.over.set()
-        self.thread.join()
-        self.pool.shutdown()
+        self.pool.shutdown(wait=False, cancel_futures=True)  # who is being asked may take seconds
 
     def keep_looking(self) -> None:
         while not self.over.wait(EVERY):
-            self.refresh()
+            try:
+                self.refresh()
+            except Exception:  # whatever it is: nobody would know that this has ended
+                if not self.over.is_set():
+                    log.exception("the page stays as it was")
 
     def refresh(self) -> None:
-        self.text = json.dumps(self.as_told(time.time()), allow_nan=False).encode()
+        told = as_json_has_it(self.as_told(time.time()))
+        self.text = json.dumps(told, allow_nan=False).encode()
 
     def as_told(self, now: float) -> Facts:
-        peers = list(self.pool.map(lambda source: source.look(now), self.sources))
-        for facts, speeds in zip(peers, self.speeds, strict=True):
-            self.add_history(facts, speeds, now)
+        look = partial(self.look, now)
+        peers = list(self.pool.map(look, self.sources, self.speeds))
         edges = edges_of(peers)
         return {
             "time": now,
@@ -87,6 +96,17 @@ class Overview:
             "edges": [{"ends": list(ends), **known} for ends, known in edges.items()],
             "places": self.places([peer["id"] for peer in peers], edges),
         }
+
+    def look(self, now: float, source: Source, speeds: Speeds) -> Facts:
+        """At one; what it answers must not take the others off the page."""
+        try:
+            facts = source.look(now)
+            self.add_history(facts, speeds, now)
+        except Exception as odd:
+            known = {"id": source.id, "where": source.where, "neighbours": []}
+            facts = {**known, "state": "unreadable", "said": text(repr(odd))}
+            self.add_history(facts, Speeds(), now)
+        return facts
 
     def add_history(self, facts: Facts, speeds: Speeds, now: float) -> None:
         at = facts.get("time") or 0.0
@@ -150,6 +170,18 @@ def thinned(points: list[Any]) -> list[Any]:
         return points
     picked = np.unique(np.linspace(0, len(points) - 1, POINTS).astype(int))
     return [points[k] for k in picked]
+
+
+def as_json_has_it(told: Any) -> Any:
+    """Nothing where a number is none of JSON's."""
+    match told:
+        case bool() | str() | None:
+            return told
+        case dict():
+            return {name: as_json_has_it(each) for name, each in told.items()}
+        case list() | tuple():
+            return [as_json_has_it(each) for each in told]
+    return number(told)
 
 
 def rounded(value: float) -> float:

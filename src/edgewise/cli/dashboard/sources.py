@@ -1,43 +1,32 @@
 """Where the page learns of a peer: the files that one on this machine writes, or the metrics of one
 elsewhere. What these say is somebody else's: texts are cut, numbers are numbers or nothing."""
 
-import http.client
 import json
 import math
-import urllib.error
-import urllib.request
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
-from urllib.parse import urlsplit
 
+from edgewise.cli.dashboard.timely_fetch import TimelyFetch
 from edgewise.cli.peer_status import absent
 from edgewise.cli.peer_view import PeerView
-from edgewise.errors import EdgewiseError, InputError
 
 if TYPE_CHECKING:
     from edgewise.peers.config.peer_config import PeerConfig
 
 Facts = dict[str, Any]
-PATIENCE = 3.0  # seconds for an answer
-MOST_BYTES = 1 << 20  # of one
 MOST_LETTERS = 300
 MOST_POINTS = 4000
 MOST_NEIGHBOURS = 200
 DAY = 86400.0
-ODD = (
-    AttributeError,
-    KeyError,
-    TypeError,
-    ValueError,
-)  # of files and answers that are not a peer's
 
 
 class Source(Protocol):
+    id: str
     where: str
 
     def look(self, now: float) -> Facts:
-        """What the page is told of the peer now."""
+        """What the page is told of the peer now. Raises whatever what is there provokes."""
 
 
 def sources_of(named: Iterable[str]) -> list[Source]:
@@ -63,9 +52,14 @@ def text(value: Any) -> str:
 
 
 def number(value: Any) -> float | None:
-    """JSON of browsers has no infinity."""
-    fits = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return float(value) if fits else None
+    """JSON of browsers has no infinity, and whole numbers may have more digits than a float."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    try:
+        as_float = float(value)
+    except OverflowError:
+        return None
+    return as_float if math.isfinite(as_float) else None
 
 
 # --- on this machine ------------------------------------------------------------------------------
@@ -73,13 +67,13 @@ def number(value: Any) -> float | None:
 
 class OnThisMachine:
     def __init__(self, config: "PeerConfig") -> None:
-        self.config, self.where = config, str(config.out)
+        self.config, self.id, self.where = config, str(config.id), str(config.out)
         self.view: PeerView | None = None
 
     def look(self, now: float) -> Facts:
         config = self.config
         known = {
-            "id": str(config.id),
+            "id": self.id,
             "mesh": config.mesh,
             "where": self.where,
             "rounds_wanted": config.fit.rounds,
@@ -94,7 +88,7 @@ class OnThisMachine:
             else:
                 self.view.refresh()
             return {**known, **of_status(self.view.status, relays), "curve": self.view.trace.points}
-        except (EdgewiseError, *ODD) as problem:
+        except Exception as problem:  # the files may hold anything
             return {**known, "state": "unreadable", "said": text(problem)}
 
     def certificate_ends(self) -> float | None:
@@ -131,7 +125,7 @@ def of_status(status: Mapping[str, Any], relays: Mapping[str, str | None]) -> Fa
                 behind=number(link.get("behind")),
                 sent=number(link.get("bytes_sent")),
                 heard=number(link.get("bytes_heard")),
-                reconnects=max(link.get("streams", 0) - 1, 0),
+                reconnects=max((number(link.get("streams")) or 0.0) - 1, 0),
                 errors=number(link.get("protocol_errors")),
                 relay=relays.get(other),
             )
@@ -165,31 +159,20 @@ OF_A_LINK = {
 }
 
 
-class NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Metrics are where they were said to be."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
-
-
 class AtAddress:
     """The metrics of a peer, as Prometheus reads them, and its /readyz."""
 
     def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InputError(f"{url} is no address of metrics: give one as http://host:9464")
-        self.where = f"{parts.scheme}://{parts.netloc}"
-        self.opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), NoRedirect)
+        self.asked = TimelyFetch(url)
+        self.where, self.id = self.asked.where, self.asked.host
         self.points: list[tuple[float, float]] = []
-        self.id = parts.netloc
 
     def look(self, now: float) -> Facts:
         known: Facts = {"id": self.id, "where": self.where, "neighbours": []}
         try:
             state = self.state()
             facts = of_metrics(samples_in(self.asked("/metrics")))
-        except (OSError, http.client.HTTPException, *ODD) as problem:
+        except Exception as problem:  # the answer may be anything
             why = getattr(problem, "reason", problem)
             said = text(getattr(why, "strerror", None) or why)
             return {**known, "state": "no answer", "said": said, "curve": self.points}
@@ -211,15 +194,6 @@ class AtAddress:
         told = json.loads(self.asked("/readyz"))
         reason = text(told["reason"]) if isinstance(told, dict) and "reason" in told else "unknown"
         return "running" if reason == "takes part" else reason.removeprefix("it is ")
-
-    def asked(self, path: str) -> str:
-        try:
-            with self.opener.open(self.where + path, timeout=PATIENCE) as answer:
-                return str(answer.read(MOST_BYTES).decode(errors="replace"))
-        except urllib.error.HTTPError as refused:
-            if refused.code != 503:  # which is /readyz's answer too
-                raise
-            return refused.read(MOST_BYTES).decode(errors="replace")
 
 
 def samples_in(told: str) -> Iterator[tuple[str, Mapping[str, str], float]]:
@@ -243,9 +217,9 @@ def of_metrics(samples: Iterable[tuple[str, Mapping[str, str], float]]) -> Facts
             facts["id"] = text(labels["peer"])
     for link in around.values():
         link["connected"] = bool(link["connected"])
-    alarms = int(facts.get("alarms") or 0)
-    facts["alarms"] = [f"{alarms} alarms, which its own log names"] if alarms else []
+    alarms = facts.get("alarms")
+    facts["alarms"] = [f"{alarms:.10g} alarms, which its own log names"] if alarms else []
     facts["neighbours"] = list(around.values())[:MOST_NEIGHBOURS]
     if around:
-        facts["bytes_sent"] = sum(link.get("sent") or 0 for link in around.values())
+        facts["bytes_sent"] = number(sum(link.get("sent") or 0 for link in around.values()))
     return facts
