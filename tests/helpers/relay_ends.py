@@ -7,6 +7,10 @@ from peer_process import free_ports
 
 from edgewise.peers.relay.identity import certify, identity_in
 from edgewise.peers.relay.server import Relay
+from edgewise.peers.transport import relay_words
+from edgewise.peers.transport.connections import connected as to_address
+from edgewise.peers.transport.relayed_stream import RelayedStream
+from edgewise.peers.transport.tls_contexts import TlsContexts
 
 
 def by_relay(configs):
@@ -31,3 +35,16 @@ async def relaying(folder, at, limits=None):
         yield relay
     finally:
         await relay.close()
+
+
+async def asks(config, at, wants=None):
+    """What a relay answers this peer."""
+    contexts = await TlsContexts(lambda: config).now()
+    stream = await to_address(at, lambda: RelayedStream(1000, True), None)
+    try:
+        await stream.reach_relay(contexts, config.mesh)
+        if wants is not None:
+            await relay_words.say(stream, wants=wants)
+        return await relay_words.heard(stream, 20)
+    finally:
+        await stream.close()

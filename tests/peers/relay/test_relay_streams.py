@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 pytest.importorskip("cryptography", reason="peers need cryptography: pip install 'edgewise[peers]'")
 
 from peer_ends import configs_of, opened, until
-from relay_ends import by_relay, relaying
+from relay_ends import asks, by_relay, relaying
 
 from edgewise.errors import InputError
 from edgewise.peers.config import certificates
@@ -19,9 +18,8 @@ from edgewise.peers.config.identity import Identity
 from edgewise.peers.operations import authority, keys
 from edgewise.peers.relay import server
 from edgewise.peers.relay.identity import KEY, PEM, certify, identity_in
-from edgewise.peers.relay.limits import Allowances, Limits
+from edgewise.peers.relay.limits import Limits
 from edgewise.peers.transport import relay_words
-from edgewise.peers.transport.connections import connected as to_address
 from edgewise.peers.transport.relayed_stream import RelayedStream
 from edgewise.peers.transport.tls_contexts import TlsContexts
 
@@ -101,19 +99,6 @@ def test_a_relay_cannot_take_the_place_of_a_neighbour(tmp_path, caplog):
     asyncio.run(talk())
 
 
-async def asks(config, at, wants=None):
-    """What a relay answers this peer."""
-    contexts = await TlsContexts(lambda: config).now()
-    stream = await to_address(at, lambda: RelayedStream(1000, True), None)
-    try:
-        await stream.reach_relay(contexts, config.mesh)
-        if wants is not None:
-            await relay_words.say(stream, wants=wants)
-        return await relay_words.heard(stream, 20)
-    finally:
-        await stream.close()
-
-
 def test_nobody_else_is_joined(tmp_path, caplog):
     """A peer of another network, one of the same authority but another network's name, and a third
     peer that wants to be in the place of one of the two."""
@@ -161,24 +146,6 @@ def test_a_restart_of_the_relay_is_survived(tmp_path):
     asyncio.run(talk())
 
 
-def test_a_peer_that_was_started_again_is_joined_and_a_second_one_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(server, "TWICE_AFTER", 1.0)
-    configs, at = by_relay(configs_of(tmp_path))
-
-    async def talk():
-        async with relaying(tmp_path, at), opened(configs[1]) as (b,):
-            async with opened(configs[0]):
-                await until(lambda: b.links[0].streams == 1)
-            async with opened(configs[0]) as (again,):
-                await until(lambda: b.links[0].streams == 2)
-                async with opened(configs[0]) as (second,):
-                    await until(lambda: second.connections.failure)
-                assert "another peer 0 is joined to it" in str(second.connections.failure)
-                assert connected(again, b)
-
-    asyncio.run(talk())
-
-
 def test_who_is_revoked_is_hung_up_on_and_not_joined_again(tmp_path, caplog):
     configs, at = by_relay(configs_of(tmp_path))
 
@@ -205,76 +172,6 @@ def test_a_relay_whose_certificate_is_a_peers_is_none(tmp_path, caplog):
         async with opened(configs[0]):
             await until(lambda: "peer-2" in caplog.text and "address of relay." in caplog.text)
         await relay.close()
-
-    asyncio.run(talk())
-
-
-# --- limits ---------------------------------------------------------------------------------------
-
-
-def test_the_silent_the_many_and_the_talkative_are_bounded(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(server, "WORDS_WITHIN", 0.3)
-    configs, at = by_relay(configs_of(tmp_path, nodes=3))
-    most = Limits(connections=3, of_a_peer=2, waits=5.0)
-
-    async def talk():
-        async with relaying(tmp_path, at, most) as relay:
-            with pytest.raises((OSError, EOFError)):
-                await asks(configs[0], at)  # it says nothing
-            assert "it said nothing within" in caplog.text
-            monkeypatch.setattr(server, "WORDS_WITHIN", 20.0)
-            stream = await to_address(at, lambda: RelayedStream(1000, True), None)
-            contexts = await TlsContexts(lambda: configs[0]).now()
-            await stream.reach_relay(contexts, configs[0].mesh)
-            await stream.write(b"\xff\xff" + os.urandom(100))
-            await until(lambda: "says 65535 bytes where 1000 are the most" in caplog.text)
-            await stream.close()
-            waiting = [asyncio.ensure_future(asks(configs[0], at, k)) for k in (1, 2)]
-            await until(lambda: len(relay.calls) == 2)
-            assert "peer 0 has 2 connections already" in (await asks(configs[0], at, 7))["refused"]
-            waiting.append(asyncio.ensure_future(asks(configs[1], at, 2)))
-            await until(lambda: len(relay.calls) == 3)
-            assert "can take no more" in (await asks(configs[2], at, 0))["refused"]
-            for each in waiting:
-                each.cancel()
-            await asyncio.gather(*waiting, return_exceptions=True)
-
-    asyncio.run(talk())
-
-
-def test_an_edge_that_says_nothing_is_parted(tmp_path, monkeypatch, caplog):
-    caplog.set_level(logging.INFO)
-    monkeypatch.setattr("edgewise.peers.transport.heartbeat.BEAT", 100.0)
-    configs, at = by_relay(configs_of(tmp_path))
-
-    async def talk():
-        async with relaying(tmp_path, at, Limits(idle=0.4)), opened(*configs.values()):
-            await until(lambda: "(idle)" in caplog.text)
-
-    asyncio.run(talk())
-
-
-def test_calls_from_one_address_and_bytes_of_one_peer_have_a_rate(tmp_path, monkeypatch, caplog):
-    clock = [0.0]
-    monkeypatch.setattr("edgewise.peers.relay.limits.time.monotonic", lambda: clock[0])
-    allowed = Allowances(10.0, 20.0, most=2)
-    assert [allowed.taken("a", 10) for _ in range(3)] == [0, 0, 1]
-    assert allowed.taken("b", 10) == 0
-    clock[0] += 2.0
-    assert [allowed.taken("a", 10) for _ in range(2)] == [0, 1]
-    allowed.taken("c", 1)
-    allowed.taken("d", 1)
-    assert set(allowed.left) == {"c", "d"}
-    monkeypatch.undo()
-    _, at = by_relay(configs_of(tmp_path))
-
-    async def talk():
-        async with relaying(tmp_path, at, Limits(calls_per_second=0.2)) as relay:
-            for _ in range(3):
-                _, writer = await asyncio.open_connection(*at.split(":"))
-                writer.close()
-            await until(lambda: "too many calls from 127.0.0.1" in caplog.text)
-            assert len(relay.callers.calls) <= 1
 
     asyncio.run(talk())
 

@@ -24,10 +24,24 @@ class Allowances:
 
     def taken(self, who: Hashable, much: float) -> float:
         """Seconds to wait before more is taken; 0 while there is some left."""
+        left = self.remember(who, self.left_of(who) - much)
+        return max(-left / self.rate, 0.0)
+
+    def admits(self, who: Hashable) -> bool:
+        """One more, where one is left. Who is refused is charged nothing: it calls again, and many
+        behind one address would charge each other for ever."""
+        left = self.left_of(who)
+        self.remember(who, left - 1 if left >= 1 else left)
+        return left >= 1
+
+    def left_of(self, who: Hashable) -> float:
         now = time.monotonic()
-        left, since = self.left.pop(who, (self.burst, now))
-        left = min(self.burst, left + self.rate * (now - since)) - much
-        self.left[who] = left, now
+        left, since = self.left.get(who, (self.burst, now))
+        return min(self.burst, left + self.rate * (now - since))
+
+    def remember(self, who: Hashable, left: float) -> float:
+        self.left.pop(who, None)
+        self.left[who] = left, time.monotonic()
         while len(self.left) > self.most:
             del self.left[next(iter(self.left))]
-        return max(-left / self.rate, 0.0)
+        return left

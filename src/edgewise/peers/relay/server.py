@@ -16,7 +16,14 @@ from edgewise.peers.relay.limits import Allowances, Limits
 from edgewise.peers.transport import relay_words
 from edgewise.peers.transport.callers import Callers
 from edgewise.peers.transport.connections import serve, shake_hands
-from edgewise.peers.transport.failure_reasons import ConnectionFailure, text_of
+from edgewise.peers.transport.doubles import ALIVE
+from edgewise.peers.transport.failure_reasons import (
+    ConnectionFailure,
+    reason_of,
+    text_of,
+    words_of,
+)
+from edgewise.peers.transport.heartbeat import DEAD
 from edgewise.peers.transport.tls_contexts import TlsContexts
 from edgewise.peers.transport.tls_stream import TlsStream
 
@@ -26,7 +33,6 @@ CHUNK = 1 << 16  # bytes passed on at a time
 WORDS_WITHIN = 10.0  # seconds in which a peer must say whom it wants
 BURST = 5.0  # seconds' worth of calls or bytes that may come at once
 LOOK = 0.5  # seconds
-TWICE_AFTER = 8.0  # seconds; of an older connection that is dead the other end knows after 6
 
 
 class Call:
@@ -41,6 +47,11 @@ class Call:
     @property
     def ends(self) -> tuple[int, int]:
         return self.id, self.wants
+
+    @property
+    def silent(self) -> float:
+        """Seconds; while the relay lets it wait nothing can be heard of it."""
+        return 0.0 if self.stream.resting else time.monotonic() - self.stream.heard_at
 
     @property
     def gone(self) -> bool:
@@ -87,9 +98,10 @@ class Relay:
     # --- who calls -------------------------------------------------------------------------------
 
     def called(self, stream: TlsStream) -> None:
-        if self.by_address.taken(stream.address.rpartition(":")[0], 1):
+        address = stream.address.rpartition(":")[0]
+        if not self.by_address.admits(address):
             self.refused += 1
-            log.warning("too many calls from %s", stream.address.rpartition(":")[0])
+            log.warning("too many calls from %s", address)
             stream.drop(ConnectionFailure("too many calls"))
             return
         self.callers.called(stream)
@@ -100,7 +112,8 @@ class Relay:
                 call = await self.identify(stream)
             except Exception as failed:
                 self.refused += 1
-                log.warning("a call from %s failed: " + text_of(failed), stream.address)
+                what = "a call from %s failed: " + text_of(failed)
+                log.warning(what, stream.address, *words_of(failed))
                 return
             finally:
                 self.callers.known(stream)
@@ -141,10 +154,16 @@ class Relay:
     async def look_for_revoked(self) -> None:
         while True:
             await asyncio.sleep(LOOK)
-            revoked = (await self.contexts.now()).revoked
-            for call in [c for c in self.calls if c.stream.serial() in revoked]:
-                log.warning("the certificate of peer %d is revoked: it is hung up on", call.id)
-                call.stream.drop(ConnectionFailure("its certificate is revoked"))
+            try:
+                await self.drop_revoked()
+            except Exception as problem:  # whatever it is: nobody would know that this has ended
+                log.warning("who is revoked cannot be looked up: %r", problem)
+
+    async def drop_revoked(self) -> None:
+        revoked = (await self.contexts.now()).revoked
+        for call in [c for c in self.calls if c.stream.serial() in revoked]:
+            log.warning("the certificate of peer %d is revoked: it is hung up on", call.id)
+            call.stream.drop(ConnectionFailure("its certificate is revoked"))
 
     # --- two that want each other ----------------------------------------------------------------
 
@@ -170,7 +189,9 @@ class Relay:
         while not call.partner.done() and not call.gone:
             waited = time.monotonic() - call.came
             twin = self.joined.get(call.ends)
-            if twin is not None and waited > TWICE_AFTER:
+            if twin is not None and twin.silent > DEAD:
+                twin.stream.drop(ConnectionFailure(f"nothing was heard of it for {DEAD:.0f} s"))
+            elif twin is not None and twin.stream.heard_at > call.came + ALIVE:
                 why = f"another peer {call.id} is joined to it, from {twin.stream.address}"
                 log.warning("peer %d runs twice: %s", call.id, why)
                 return await self.refuse(call, f"{why}: end one of the two", twice=True)
@@ -241,7 +262,7 @@ class Relay:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        failed = [text_of(wrong) for task in done if (wrong := task.exception()) is not None]
+        failed = [reason_of(wrong) for task in done if (wrong := task.exception()) is not None]
         return failed[0] if failed else "idle" if tasks[2] in done else "one hung up"
 
     async def pump(self, one: Call, other: Call) -> None:

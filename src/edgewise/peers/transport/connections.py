@@ -15,17 +15,22 @@ from edgewise.peers.config.certificates import id_of, name_of
 from edgewise.peers.config.peer_config import Neighbour, PeerConfig
 from edgewise.peers.transport.callers import Callers
 from edgewise.peers.transport.doubles import Refused
-from edgewise.peers.transport.failure_reasons import ConnectionFailure, reason_of, text_of
+from edgewise.peers.transport.failure_reasons import (
+    ConnectionFailure,
+    reason_of,
+    text_of,
+    words_of,
+)
 from edgewise.peers.transport.frames import ProtocolError
 from edgewise.peers.transport.links import Greeter, Link, Mismatch
-from edgewise.peers.transport.relayed_stream import RelayedStream
+from edgewise.peers.transport.relayed_stream import RelayedStream, RelayRefusal
 from edgewise.peers.transport.tls_contexts import Contexts, TlsContexts
 from edgewise.peers.transport.tls_stream import TlsStream
 
 log = logging.getLogger("edgewise.peers")
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0  # seconds between two dials
-REFUSED_PAUSE = 10.0  # seconds before a neighbour that refuses this peer is dialled again
+REFUSED_PAUSE = 10.0  # seconds before who refuses this peer as a second one is dialled again
 CONNECT_TIMEOUT = 5.0  # seconds for each address that a name leads to
 HANDSHAKE_TIMEOUT = 10.0  # seconds; who connects and says nothing keeps a descriptor so long
 WILDCARDS = ("0.0.0.0", "::")
@@ -95,10 +100,8 @@ class Connections:
             try:
                 stream = await self.reach(neighbour)
                 refused = await self.run_stream(link, stream)
-            except Refused as why:
-                self.refused_by(link, why)
-                refused = True
             except Exception as away:  # whatever it is, the edge must come back
+                refused = isinstance(away, RelayRefusal) and away.twice
                 if link.streams == streams:
                     say_unreachable(link, neighbour, away)
             pause = FIRST_PAUSE if link.streams > streams else min(2 * pause, LONGEST_PAUSE)
@@ -281,4 +284,4 @@ def say_unreachable(link: Link, neighbour: Neighbour, away: BaseException) -> No
     level = logging.DEBUG if link.gone else logging.WARNING
     what = "peer %d at %s cannot be reached: " + text_of(away)
     at = neighbour.address if neighbour.relay is None else f"the relay {neighbour.relay}"
-    log.log(level, what, link.other, at, extra={"neighbour": link.other})
+    log.log(level, what, link.other, at, *words_of(away), extra={"neighbour": link.other})

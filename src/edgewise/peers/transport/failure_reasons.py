@@ -13,6 +13,16 @@ class ConnectionFailure(ConnectionError):
     """One that says why in words of ours."""
 
 
+class ForeignWords(ConnectionFailure):
+    """One with words that the other side chose. A log has these beside its format and not in it:
+    kinds of lines are told by the format, and there must not be as many as somebody likes."""
+
+    def __init__(self, ours: str, *theirs: object) -> None:
+        """ours: a format for theirs."""
+        super().__init__(ours % theirs)
+        self.ours, self.theirs = ours, theirs
+
+
 EXPIRED, NOT_YET, SELF_SIGNED = 10, 9, (18, 19, 20, 21)  # of OpenSSL's verification
 OTHER_AUTHORITY = "a certificate of another authority"
 
@@ -67,5 +77,12 @@ def reason_of(failure: BaseException) -> str:
 
 
 def text_of(failure: BaseException) -> str:
-    """The same as part of a format, so that a log tells one reason from another."""
+    """The same as part of a format, so that a log tells one reason from another; what it is to be
+    filled with is in `words_of`."""
+    if isinstance(failure, ForeignWords):
+        return failure.ours
     return reason_of(failure).replace("%", "%%")
+
+
+def words_of(failure: BaseException) -> tuple[object, ...]:
+    return failure.theirs if isinstance(failure, ForeignWords) else ()

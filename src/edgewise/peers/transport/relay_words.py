@@ -6,7 +6,7 @@ import json
 import struct
 from typing import Any
 
-from edgewise.peers.transport.failure_reasons import ConnectionFailure
+from edgewise.peers.transport.failure_reasons import ForeignWords
 from edgewise.peers.transport.tls_stream import TlsStream
 
 VERSION = 1
@@ -15,7 +15,7 @@ MOST_WORDS = 1000  # bytes
 MAX_SHOWN = 200  # letters
 
 
-class NoRelay(ConnectionFailure):
+class NoRelay(ForeignWords):
     """What was said is not what a relay, or a peer that wants one, says."""
 
 
@@ -32,7 +32,7 @@ async def heard(stream: TlsStream, seconds: float) -> dict[str, Any]:
             await stream.fill(memoryview(length))
             (size,) = LENGTH.unpack(length)
             if size > MOST_WORDS:
-                raise NoRelay(f"it says {size} bytes where {MOST_WORDS} are the most: no relay")
+                raise NoRelay(f"it says %d bytes where {MOST_WORDS} are the most: no relay", size)
             text = bytearray(size)
             await stream.fill(memoryview(text))
     except TimeoutError:
@@ -43,7 +43,9 @@ async def heard(stream: TlsStream, seconds: float) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, RecursionError):
         raise NoRelay("it does not speak as a relay, or to one") from None
     if version != VERSION:
-        raise NoRelay(f"it speaks version {version!r:.20} of what relays do, and this {VERSION}")
+        raise NoRelay(
+            f"it speaks version %.20s of what relays do, and this {VERSION}", repr(version)
+        )
     return dict(words)
 
 

@@ -5,12 +5,20 @@ from contextlib import suppress
 
 from edgewise.peers.config.certificates import relay_name
 from edgewise.peers.transport import relay_words
-from edgewise.peers.transport.doubles import Refused
-from edgewise.peers.transport.failure_reasons import ConnectionFailure
+from edgewise.peers.transport.failure_reasons import ConnectionFailure, ForeignWords
 from edgewise.peers.transport.tls_contexts import Contexts
 from edgewise.peers.transport.tls_stream import HELD, RECEIVED, TlsStream
 
 ANSWERS_IN = 40.0  # seconds; a relay has an answer, if a bad one, long before
+
+
+class RelayRefusal(ForeignWords):
+    """The relay's word, which is no neighbour's: whatever it says, no run ends by it."""
+
+    def __init__(self, why: str, twice: bool) -> None:
+        """twice: it says that there is another peer of this number."""
+        super().__init__("the relay says that %s", why)
+        self.twice = twice
 
 
 class RelayedStream(TlsStream):
@@ -32,13 +40,11 @@ class RelayedStream(TlsStream):
         try:
             await relay_words.say(self, wants=other)
             words = await relay_words.heard(self, ANSWERS_IN)
-        except (EOFError, ssl.SSLError):
+        except (EOFError, ssl.SSLEOFError, ssl.SSLZeroReturnError):  # an alert says why by itself
             raise ConnectionFailure("the relay hung up") from None
-        refused = relay_words.shown(words.get("refused"))
-        if words.get("twice"):
-            raise Refused(refused)
         if "refused" in words:
-            raise ConnectionFailure(f"the relay says that {refused}")
+            refused = relay_words.shown(words["refused"])
+            raise RelayRefusal(refused, twice=words.get("twice") is True)
         self.begin_inner(calls)
 
     def begin_inner(self, calls: bool) -> None:
