@@ -1,14 +1,18 @@
 """`solve(privacy=...)`: what it runs, what it keeps to itself, and what it refuses."""
 
 import json
+from dataclasses import replace
 
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse as sp
 
 pytest.importorskip("dp_accounting", reason="pip install 'edgewise[privacy]'")
 
 import edgewise as ew
+from edgewise.differential_privacy.bounded_problem import bounded
 from edgewise.errors import MethodError, ProblemError
 
 BUDGET = ew.DP(2.0, 1e-5, clip=1.0, rounds=20, noise_seed=1)
@@ -98,6 +102,7 @@ def test_what_is_published_is_made_of_messages_alone(tmp_path):
         ({"callback": print}, "callback does not go with"),
         ({"checkpoint": "run.bin"}, "checkpoint does not go with .* with other noise"),
         ({"between": ew.NetworkLasso(1.0)}, "between does not go with"),
+        ({"duals": np.zeros((4, 3))}, "duals does not go with .* in the first messages"),
         ({"privacy": 1.0}, r"give edgewise.DP\("),
         ({"method": "saga-pd"}, "saga-pd cannot run .* draw samples, or keep what they have seen"),
         ({"method": "spd"}, "spd cannot run"),
@@ -115,6 +120,15 @@ def test_runs_that_cannot_be_accounted_for(options, message):
 def scaled():
     X, y = (np.concatenate(a) for a in zip(*shards(), strict=True))
     return ew.Problem(ew.standardize(ew.split(X, y, 4), RING)[0], ew.Logistic())
+
+
+def filled():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.normal(size=40), "y": np.arange(40) % 2})
+    table.loc[3, "a"] = np.nan
+    made = ew.data.prepare(table, label="y", missing="mean")
+    shards = replace(ew.split(made.X, made.y, nodes=4), preparation=made.preparation)
+    return ew.Problem(shards, ew.Logistic())
 
 
 @pytest.mark.parametrize(
@@ -145,6 +159,7 @@ def scaled():
             "CoxPH is of all of a node's samples together",
         ),
         (scaled, "the columns were scaled by means and spreads of these very data"),
+        (filled, "missing cells were filled with means, medians or levels of these very data"),
     ],
 )
 def test_problems_that_cannot_be_accounted_for(made, message):
@@ -176,6 +191,27 @@ def test_without_the_library_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "dp_accounting", None)
     with pytest.raises(MethodError, match=r"pip install 'edgewise\[privacy\]'"):
         solved(ew.Problem(shards(), ew.Logistic()))
+
+
+def test_it_ends_by_no_residual():
+    """Which the loss's zero at the start would make it do, and one label keep it from."""
+    rng = np.random.default_rng(0)
+    nothing = [(rng.normal(size=(size, 3)), np.zeros(size)) for size in SIZES]
+    run = solved(
+        ew.Problem(nothing, ew.Huber(1.0)), privacy=ew.DP(2.0, 1e-5, 1.0, rounds=20), rounds=20,
+        record_every=1,
+    )  # fmt: skip
+    assert run.trace["residual"][0] == 0
+    assert run.trace["rounds"][-1] == 20
+
+
+def test_repeated_entries_of_a_row_count_as_their_sum():
+    rows = sp.csr_array(([0.25, 0.25, 0.25, 0.25], [0, 0, 0, 0], [0, 4]), shape=(1, 3))
+    assert rows.nnz == 4
+    seen = bounded(ew.Problem([(rows, np.ones(1))], ew.Squared()), 0.5)
+    assert seen.shards.X.nnz == 1
+    np.testing.assert_array_equal(seen.shards.X.toarray(), [[0.5, 0, 0]])
+    assert rows.nnz == 4
 
 
 def test_a_custom_loss_is_clipped_as_a_whole():

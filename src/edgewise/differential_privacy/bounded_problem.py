@@ -17,9 +17,11 @@ from edgewise.problem.smoothness import ReportedSmoothness, squared_row_norms
 from edgewise.problem.whole_nodes import is_whole
 
 
-def require_clippable(problem: Problem) -> None:
-    """Raises ProblemError unless a sample's part in what a node sends is one gradient."""
+def require_clippable(problem: Problem, known_fills: bool = False) -> None:
+    """Raises ProblemError unless a sample's part in what a node sends is one gradient. known_fills:
+    what stands in for missing cells was agreed on before, not looked up."""
     name, what = type(problem.loss).__name__, ""
+    prepared = problem.preparation
     if problem.stream is not None:
         what = "a stream has no fixed samples to account for: hold them"
     elif is_whole(problem.loss):
@@ -34,6 +36,11 @@ def require_clippable(problem: Problem) -> None:
         what = (
             "the columns were scaled by means and spreads of these very data, which tell of each "
             "sample: scale by constants that were known before"
+        )
+    elif prepared is not None and prepared.fills and not known_fills:
+        what = (
+            "missing cells were filled with means, medians or levels of these very data, which the "
+            "model file tells: leave such rows out (missing='drop'), or fill in constants before"
         )
     elif problem.loss.linear and not np.isfinite(problem.loss.curvature()):
         what = f"the curvature of {name} has no bound that is public, and steps need one"
@@ -64,9 +71,19 @@ def bounded(problem: Problem, row_norm: float) -> Problem:
     shards: Any = problem.shards
     shards = shards.whole if isinstance(shards, FolderShards) else shards
     if problem.loss.linear:
-        shards = replace(shards, X=shortened(shards.X, row_norm))
+        shards = replace(shards, X=shortened(without_repeats(shards.X), row_norm))
     made.shards = made.held = shards
     made.__dict__["smoothness"] = public_smoothness(made, row_norm)
+    return made
+
+
+def without_repeats(X: Any) -> Any:
+    """Entries of one place, which a sparse row may have several of, as the one that they add up to:
+    the row's length is told by its entries."""
+    if not is_sparse(X):
+        return X
+    made = X.copy()
+    made.sum_duplicates()
     return made
 
 

@@ -13,7 +13,7 @@ from edgewise.gradients.memory import Calls
 from edgewise.problem.block import Block
 from edgewise.problem.contract import Curvatures
 from edgewise.problem.passes import SampleChunk, fold, match
-from edgewise.problem.rows import DenseSlab, SparseSlab, Taken
+from edgewise.problem.rows import Dense, DenseSlab, SparseSlab, Taken
 
 BITS_A_PAIR = 3  # 32-bit numbers that two normal ones are made of: 64 bits of a radius, an angle
 HALF = 2.0**-32
@@ -80,6 +80,8 @@ def clipped_means(p: Block, X: Array, clip: Any) -> Array:
         return part.place.add(mean, part.spread(p, s) / part.of(p.counts)[:, None])
 
     due = jnp.ones(X.shape[0], bool) if p.active is None else p.active
+    if isinstance(p.rows, Dense):  # a GPU's are read where they lie, and lengths need them here
+        p = Block(*p)._replace(rows=Dense(p.rows.values, p.rows.tile))
     means: Array = fold(p, due, visit, jnp.zeros_like(X), X.dtype)
     return means
 

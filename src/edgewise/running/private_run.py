@@ -29,6 +29,7 @@ DATA_DEPENDENT = {
     "callback": "it is shown residuals of the data, and may end the run by them",
     "checkpoint": "rounds that are run again would release their gradients with other noise, "
     "which is not accounted for; run it in one go",
+    "duals": "they are made of gradients, and go out in the first messages; leave them out",
     "engine": "MPI ranks look curvatures up in the data; leave it out",
     "between": "what couples models is not clipped; leave it out",
 }

@@ -139,7 +139,7 @@ class Run(Trajectory[Executor]):
             "rounds": self.round >= rounds,
             "budget": oracle_budget is not None and self.last("oracle_calls") >= oracle_budget,
             "tol": tol is not None and self.last("residual") <= tol,
-            "diverged": self.diverged(),
+            "diverged": self.overflown() if self.private else self.diverged(),
         }
         reasons = ["", *true]
         return reasons[self.communicator.agree(max(reasons.index(r) * true[r] for r in true))]
@@ -178,6 +178,10 @@ class Run(Trajectory[Executor]):
         models = np.asarray(X)
         mean = self.communicator.mean(models, self.present())
         return report, np.linalg.norm(models - mean, axis=1)
+
+    def overflown(self) -> bool:
+        """By the models alone: residuals are measured on data that are to stay private."""
+        return not np.isfinite(self.view()[0]).all()
 
     def diverged(self) -> bool:
         residual = COLUMNS.index("residual")

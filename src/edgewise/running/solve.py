@@ -121,10 +121,9 @@ def solve(
         raise MethodError(f"engine={engine!r}: give edgewise.MPI(), or None")
     coupled = is_coupled(problem, between)
     if privacy is not None:
-        stops = {"tol": tol, "oracle_budget": oracle_budget, "callback": callback}
-        require_private(
-            privacy, problem, **stops, checkpoint=checkpoint, engine=engine, between=between
-        )
+        given: dict[str, Any] = {"tol": tol, "oracle_budget": oracle_budget, "callback": callback}
+        given |= {"duals": duals, "checkpoint": checkpoint, "engine": engine, "between": between}
+        require_private(privacy, problem, **given)
     graph, faults = links_in_time(graph_for(problem, graph), faults)
     with nullcontext() if engine is None else engine.together():
         check_run(rounds, record_every, seed, tol, oracle_budget)

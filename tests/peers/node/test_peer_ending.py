@@ -236,3 +236,5 @@ def test_news_after_all_agreed_are_waited_out_but_not_for_ever():
     assert why_finished(own) == "converged", "neighbours that have finished answer no more"
     own.round, own.looked_at = 351, 350
     assert why_finished(own) is None, "it ends at a look"
+    own.round, own.looked_at = 60, -1
+    assert why_finished(own) is None, "started again meanwhile, it goes on too"

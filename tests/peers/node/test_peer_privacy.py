@@ -17,6 +17,7 @@ import edgewise as ew
 from edgewise.backend.random_bits import draw_by_numpy
 from edgewise.errors import CheckpointError, InputError
 from edgewise.peers.config.peer_config import Fit, read, save
+from edgewise.peers.node.fit_identity import identity_of, require_same
 from edgewise.peers.node.handshake import greeting_of
 from edgewise.peers.node.private_fit import LEDGER, Ledger
 from edgewise.peers.operations import mesh
@@ -67,6 +68,10 @@ def test_greetings_tell_counts_and_nothing_of_the_data(tmp_path, monkeypatch):
     told = (peers.configs[1].out / "model.json").read_text()
     assert peers.peers[1].data_digest not in told or not peers.peers[1].data_digest
     assert json.loads(told)["provenance"]["residual"] is None
+    with np.load(peers.configs[1].out / "model.npz") as kept:
+        ending = json.loads(str(kept["ending"]))
+    assert ending["residual"] is None
+    assert "residual" not in ending["message"]
 
 
 def test_noise_is_of_the_system_and_not_of_the_seed(tmp_path, monkeypatch):
@@ -130,6 +135,20 @@ def test_rounds_that_are_taken_twice_are_counted_twice(tmp_path, monkeypatch):
     assert results[1].rounds == resumed[-1] + rounds - known
     assert results[0].rounds == rounds
     assert reserved() == [rounds]
+
+
+def test_a_restart_with_other_rounds_is_of_another_noise_and_refused():
+    fit = {"protocol": 1, "method": "pd", "rounds": 30, "tol": None, "seconds": None, **PRIVATE}
+    first = identity_of(fit)
+    assert identity_of({**fit, "seconds": 5.0}) == first
+    assert identity_of({**fit, "rounds": 50}) == first  # dp_rounds are 30
+    with pytest.raises(CheckpointError, match="private_rounds = 30, and here 20"):
+        require_same(first, identity_of({**fit, "rounds": 20}), "it")
+
+
+def test_settings_of_the_method_stay(tmp_path, monkeypatch):
+    _, peers = fitted(mesh_of(tmp_path / "m", method="pd", set=("radius=0.5",)), monkeypatch)
+    assert peers.peers[0].method.radius == 0.5
 
 
 def test_a_ledger_reserves_before_it_releases(tmp_path):

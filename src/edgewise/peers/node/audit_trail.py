@@ -6,10 +6,9 @@ import time
 from collections import Counter
 from typing import Any
 
-from edgewise.peers.node import checkpoint
 from edgewise.peers.node.ending import Ending
 from edgewise.peers.node.handshake import agreed
-from edgewise.peers.node.saving import text_digest
+from edgewise.peers.node.saving import source_of, text_digest
 from edgewise.peers.node.state import PeerState
 from edgewise.peers.operations.audit import Audit, who
 from edgewise.running.result import own_version
@@ -38,7 +37,7 @@ class AuditTrail:
             fit=text_digest(agreed(peer)),
             config=digest_of_file(config.path),
             certificate=digest_of_file(config.certificate),
-            data=peer.data_digest or checkpoint.data_digest(peer.problem),
+            data=source_of(peer)["data"],
             samples=len(peer.problem.labels),
         )
 

@@ -20,6 +20,8 @@ Identity = dict[str, Any]
 def identity_of(agreed: Mapping[str, Any], **own: Any) -> Identity:
     """What all peers agree on but for the ends, and what is this peer's own, as JSON has it."""
     fit = {name: value for name, value in agreed.items() if name not in ENDS}
+    if agreed.get("dp_epsilon") is not None:  # what noise is made for
+        fit["private_rounds"] = min(agreed["rounds"], agreed["dp_rounds"])
     return dict(json.loads(json.dumps({**fit, **own})))
 
 

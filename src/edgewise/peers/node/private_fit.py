@@ -1,11 +1,11 @@
 """A peer's part in a fit under differential privacy: its noise is its own, what it tells of its
 data is what is public, and what it has released is written down before it goes out."""
 
-import hashlib
 import json
 import logging
 from pathlib import Path
 
+from edgewise import spec
 from edgewise.differential_privacy.bounded_problem import bounded, require_clippable, row_norm_of
 from edgewise.differential_privacy.budget import DP
 from edgewise.differential_privacy.private_method import private_method
@@ -13,6 +13,7 @@ from edgewise.differential_privacy.spent import PrivacySpent
 from edgewise.errors import CheckpointError, InputError
 from edgewise.fileio import write_json
 from edgewise.peers.config.peer_config import Fit, PeerConfig
+from edgewise.peers.node.fit_identity import digest, identity_of
 from edgewise.peers.node.state import PeerState
 
 log = logging.getLogger("edgewise.peers")
@@ -89,17 +90,18 @@ def make_private(peer: PeerState) -> None:
     budget = budget_of(peer.config.fit)
     if budget is None:
         return
-    require_clippable(peer.problem)
+    require_clippable(peer.problem, known_fills=peer.config.schema is not None)
     fit, nodes = peer.settled_fit, peer.config.nodes
     row_norm = row_norm_of(peer.problem, budget)
     peer.problem = bounded(peer.problem, row_norm)
     rounds = budget.rounds
-    peer.method = private_method(fit.method, peer.problem, budget, rounds, nodes, fit.eta, fit.rho)
+    asked = spec.method(fit.method, list(fit.set))
+    peer.method = private_method(asked, peer.problem, budget, rounds, nodes, fit.eta, fit.rho)
     gradient = peer.method.gradient
     noise = float(gradient.noise)  # type: ignore[union-attr]
     peer.privacy = PrivacySpent(budget, rounds, noise, row_norm)
     if not hasattr(peer, "ledger"):
-        fit_digest = hashlib.sha256(json.dumps(peer.config.agreed()).encode()).hexdigest()
+        fit_digest = digest(identity_of(peer.config.agreed()))
         peer.ledger = Ledger(peer.config.out, fit_digest, rounds, peer.config.checkpoint_every)
         others = sum(1 for name in peer.ledger.kept if name != fit_digest)
         if others:

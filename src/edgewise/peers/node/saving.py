@@ -59,7 +59,7 @@ def save_model(
 ) -> str:
     """model.npz and, where its models are of columns, model.json. What went wrong, or nothing."""
     told = {f"multipliers_{other}": a for other, a in multipliers.items()}
-    arrays = {"x": x, "round": peer.round, "ending": json.dumps(ending.table()), **told}
+    arrays = {"x": x, "round": peer.round, "ending": json.dumps(ending_told(peer, ending)), **told}
 
     def plain(folder: Path) -> None:
         with replacing(folder / "model.npz") as file:
@@ -75,6 +75,13 @@ def save_model(
     except OSError as problem:
         return f"no model in its folder: {said(problem)}; {saved_elsewhere(peer, x, whole)}"
     return ""
+
+
+def ending_told(peer: PeerState, ending: Ending) -> dict[str, Any]:
+    """Of a private fit without what was measured on data: the file may go anywhere."""
+    if peer.privacy is None:
+        return ending.table()
+    return {**ending.table(), "residual": None, "message": f"private: {peer.privacy}"}
 
 
 def save_form(peer: PeerState, x: np.ndarray, ending: Ending, folder: Path) -> None:

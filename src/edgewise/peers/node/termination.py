@@ -103,12 +103,11 @@ def why_finished(peer: PeerState) -> str | None:
 def settled(peer: PeerState) -> bool:
     """By the very residual that is told. Since all agreed one that was away may have brought news
     that lift it for a while; but who takes part no more does not answer them, so not for ever."""
-    if peer.looked_at == -1:
-        return True  # it had finished before this start
     fit = peer.config.fit
     small = fit.tol is None or peer.residual <= fit.tol
     long_ago = peer.round - peer.below_tol_at > LOOKS_TO_SETTLE * peer.config.record_every
-    return peer.looked_at == peer.round and (small or long_ago)
+    looked = peer.looked_at in (-1, peer.round)  # -1: the residual is the checkpoint's
+    return looked and (small or long_ago)
 
 
 async def linger(peer: PeerState, stop: asyncio.Event) -> None:
