@@ -9,6 +9,7 @@ from scipy import stats
 
 import edgewise as ew
 from edgewise.backend.numpy_program import NumpyProgram
+from edgewise.engines.native.gpu import on_gpu
 from edgewise.gradients.private import PrivateGradient, clipped_means, normals
 
 CLIP, N, K = 0.7, 4, 6
@@ -102,3 +103,14 @@ def test_normals_at_the_ends_of_their_bits():
         made = np.asarray(normals(jnp.asarray(bits)))
     assert np.isfinite(made).all()
     assert 9.3 < np.abs(made).max() < 9.5
+
+
+def test_the_block_of_a_gpu_clips_as_others_do():
+    """Its rows are read where they lie, and taken by number; so many nodes go in chunks."""
+    V = 300
+    rows, labels = RNG.standard_normal((2 * V, N)), RNG.choice([-1.0, 1.0], 2 * V)
+    with jax.enable_x64(True):
+        problem = ew.Problem(ew.split(rows, labels, nodes=V), ew.Logistic())
+        p, X = problem.block(None, np.float64), jnp.ones((V, N))
+        found = [jax.jit(clipped_means)(block, X, CLIP) for block in (p, on_gpu(p))]
+    np.testing.assert_array_equal(*found)

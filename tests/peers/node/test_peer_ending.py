@@ -238,3 +238,13 @@ def test_news_after_all_agreed_are_waited_out_but_not_for_ever():
     assert why_finished(own) is None, "it ends at a look"
     own.round, own.looked_at = 60, -1
     assert why_finished(own) is None, "started again meanwhile, it goes on too"
+
+
+def test_what_a_waiting_peer_cannot_do_is_not_blamed_on_the_frame_that_woke_it():
+    def impossible():
+        raise OSError
+
+    waiting = Wakeup()
+    waiting.awaited = impossible
+    waiting.frame_came()
+    assert waiting.is_set()
