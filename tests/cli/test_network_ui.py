@@ -1,7 +1,6 @@
 """`edgewise network ui`: what the page is told, and who may ask for it."""
 
 import http.client
-import json
 import os
 import re
 import socket
@@ -17,7 +16,7 @@ pytest.importorskip("cryptography", reason="peers need cryptography: pip install
 
 from end_with_parent import ending_with_us
 from network_calls import call, refused
-from pretended_peers import BAD, SCRIPT, metrics_of, peers_in, write_status
+from pretended_peers import BAD, SCRIPT, metrics_of, peers_in, told, write_status
 
 from edgewise.cli.dashboard import overview as looking
 from edgewise.cli.dashboard.overview import Overview, Speeds
@@ -38,13 +37,6 @@ SAFE = {
 def folder(tmp_path):
     call("init", "--nodes", 4, "--graph", "ring", "--tol", "1e-6", "--out", str(tmp_path / "mesh"))
     return tmp_path / "mesh"
-
-
-def told(*sources):
-    overview = Overview(sources_of(map(str, sources)))
-    overview.refresh()
-    overview.pool.shutdown()
-    return json.loads(overview.text)
 
 
 # --- what it is told ------------------------------------------------------------------------------

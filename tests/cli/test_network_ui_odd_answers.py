@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("cryptography", reason="peers need cryptography: pip install 'edgewise[peers]'")
 
 from network_calls import call
-from pretended_peers import metrics_of, peers_in, write_status
+from pretended_peers import metrics_of, peers_in, told, write_status
 
 from edgewise.cli.dashboard import overview as looking
 from edgewise.cli.dashboard import timely_fetch
@@ -23,13 +23,6 @@ from edgewise.cli.dashboard.sources import number, sources_of
 def folder(tmp_path):
     call("init", "--nodes", 3, "--out", str(tmp_path / "mesh"))
     return tmp_path / "mesh"
-
-
-def told(*sources):
-    overview = Overview(sources_of(map(str, sources)))
-    overview.refresh()
-    overview.pool.shutdown()
-    return json.loads(overview.text)
 
 
 @contextmanager

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 
 from trace_rows import write_trace
 
+from edgewise.cli.dashboard.overview import Overview
+from edgewise.cli.dashboard.sources import sources_of
 from edgewise.peers.operations import mesh
 
 BAD = "<img src=x onerror='window.entered=1'>"
@@ -60,3 +62,11 @@ def metrics_of(text, reason="takes part"):
         threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
+
+
+def told(*sources):
+    """What the page is given to show of them."""
+    overview = Overview(sources_of(map(str, sources)))
+    overview.refresh()
+    overview.pool.shutdown()
+    return json.loads(overview.text)
