@@ -27,7 +27,7 @@ DATE = re.compile(
 COMMA = re.compile(r"\s*[+-]?([\d.]*,\d+|\d{1,3}(,\d{3})+(\.\d+)?)\s*")
 UNIT = re.compile(r"\s*([€$£¥] ?[+-]?\d[\d.,]*|[+-]?\d[\d.,]* ?(%|[^\W\d_]{1,6}|[€$£¥°]))\s*")
 EARLIEST, LATEST, FEW_DAYS = 19000101, 21001231, 5
-TODO = {
+REMEDIES = {
     "date": "turn them into numbers, days since a day say, or leave the column out with "
     'ignore=["{name}"] (--ignore on the command line)',
     "text": 'give encode="onehot" (--encode onehot) for a column of zeros and ones per level, '
@@ -179,12 +179,12 @@ def refused(X: Frame, column: Column, name: Any, kind: str, by: str = "") -> Dat
     given = column.dropna()
     shown = f"{str(given.iloc[0])[:40]!r}" if len(given) else "nothing"
     at = place(X, column.notna().to_numpy().argmax())
-    todo = TODO[kind].format(name=name)
+    remedy = REMEDIES[kind].format(name=name)
     if kind == "text" and has_commas(column):
-        todo = 'if commas are decimal marks here, give decimal="," (--decimal ,); if they part '
-        todo += "thousands, take them out"
+        remedy = 'if commas are decimal marks here, give decimal="," (--decimal ,); if they part '
+        remedy += "thousands, take them out"
     what = {"date": "dates", "text": "text", "other": "values that are no numbers"}[kind]
-    return DataError(f'{source(X)}column "{name}" holds {what} ({shown} in {at}): {by}{todo}')
+    return DataError(f'{source(X)}column "{name}" holds {what} ({shown} in {at}): {by}{remedy}')
 
 
 def has_commas(column: Column) -> bool:
