@@ -13,7 +13,7 @@ WORDS: dict[bool | None, str] = {True: "holds", False: "does not hold", None: "u
 BEYOND = "beyond the paper"  # the source of an experiment that is not in it
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # itself and no other: what is kept is kept by it
 class Scale:
     """How large: the paper's numbers, or a fifth of its samples, rounds and L/tau, which is what
     convergence depends on, and a twentieth of its features, which it does not."""

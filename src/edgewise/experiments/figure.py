@@ -170,9 +170,9 @@ def by_seed(traces: Mapping[FigureRun, Trace], setting: str) -> list[Curves]:
 
 @lru_cache(maxsize=1)  # figures of one problem, asked for together, share it
 def problem_and_optimum(
-    scale: str, K: int, ridge: float, path: str | None
+    scale: Scale, K: int, ridge: float, path: str | None
 ) -> tuple[Problem, Reference]:
-    problem = data.problem_of(SCALES[scale], K, ridge, path)
+    problem = data.problem_of(scale, K, ridge, path)
     return problem, reference(problem)
 
 
@@ -186,7 +186,7 @@ class FigureProblem:
         self.graph: Graph = data.graph_of(self.scale, figure.ring)
         self.budget = oracle_budget(self.scale, self.K)
         self.ridge = figure.ridge * self.scale.easier
-        self.problem, self.star = problem_and_optimum(self.scale.name, self.K, self.ridge, job.data)
+        self.problem, self.star = problem_and_optimum(self.scale, self.K, self.ridge, job.data)
         self.one_at_a_time = threading.Lock()
 
     def problem_for(self, cell: FigureRun, method: Method) -> Problem:
