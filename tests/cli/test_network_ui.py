@@ -196,6 +196,7 @@ def test_a_port_that_is_taken_is_named_and_the_command_ends_in_order(folder):
     with served(folder) as server:
         assert f"port {server.server_port}" in refused("ui", folder, "--port", server.server_port)
     assert "--port is 70000" in refused("ui", folder, "--port", 70000)
+    assert "there is no folder mesh here" in refused("ui")
     command = [sys.executable, "-m", "edgewise", "network", "ui", str(folder), "--port", "0"]
     page = subprocess.Popen(
         ending_with_us(*command), stdout=subprocess.PIPE, text=True, env=dict(os.environ)

@@ -2,6 +2,7 @@
 
 import threading
 import webbrowser
+from pathlib import Path
 
 from edgewise.cli.network_options import PageOptions
 from edgewise.cli.shell import output
@@ -15,6 +16,11 @@ def ui(o: PageOptions) -> None:
 
     if not 0 <= o.port <= 65535:
         raise InputError(f"--port is {o.port}: give one up to 65535, or 0 for any that is free")
+    if not o.sources and not Path("mesh").is_dir():
+        raise InputError(
+            "there is no folder mesh here: name the one that `edgewise network init` wrote, TOML "
+            "files of peers on this machine, or addresses of peers' metrics (http://host:9464)"
+        )
     sources = sources_of(o.sources or ["mesh"])
     with Overview(sources) as overview, PageServer(o.port, overview) as server:
         several = "peer" if len(sources) == 1 else "peers"
