@@ -16,6 +16,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -80,15 +81,17 @@ def solving(method: str, tol: float = 1e-6, data: str = LIKE_BREAST_CANCER) -> s
     return SOLVE.format(method=method, tol=tol, data=data)
 
 
+IMPORTED, SOLVED = "import edgewise", "solve, auto, 569 x 30"
+FITTED, HELPED = "DecentralizedLogisticRegression", "edgewise --help"
 CASES = {
-    "import edgewise": WORDS,
-    "solve, auto, 569 x 30": solving("auto"),
+    IMPORTED: WORDS,
+    SOLVED: solving("auto"),
     "solve, saga-pd, 300 rounds": solving("saga-pd", 1e-12),
     "solve, pd, 300 rounds": solving("pd", 1e-12),
-    "DecentralizedLogisticRegression": ESTIMATOR.format(data=LIKE_BREAST_CANCER),
+    FITTED: ESTIMATOR.format(data=LIKE_BREAST_CANCER),
 }
 COMMANDS = {
-    "edgewise --help": ["--help"],
+    HELPED: ["--help"],
     "edgewise solve breast_cancer": ["solve", "breast_cancer", "--standardize", "--tol", "1e-6"],
 }
 
@@ -131,15 +134,22 @@ def commanded(words: list[str], known: dict[str, str], folder: Path) -> dict[str
     return found
 
 
-def measured(by_numpy: bool, repeat: int) -> dict[str, dict[str, list[float]]]:
+def measured(
+    by_numpy: bool,
+    repeat: int,
+    names: Iterable[str] = (*CASES, *COMMANDS),
+    states: Iterable[str] = ("fresh", "kept"),
+) -> dict[str, dict[str, list[float]]]:
     """{case: {"fresh": [wall, cpu], "kept": ..., "again": ..., "import": ..., "programs": n}}"""
     rows: dict[str, dict[str, list[float]]] = {}
-    cases: dict[str, Any] = CASES | COMMANDS
-    for name, how in track(cases.items(), "measuring", console=Console(stderr=True)):
+    cases: dict[str, Any] = {name: (CASES | COMMANDS)[name] for name in names}
+    for name, how in track(
+        cases.items(), "measuring", console=Console(stderr=True), transient=True
+    ):
         for _ in range(repeat):
             with tempfile.TemporaryDirectory() as folder:
                 known = environment(Path(folder), by_numpy)
-                for state in ("fresh", "kept"):
+                for state in states:
                     if isinstance(how, str):
                         found = in_process(how, known)
                     else:
@@ -162,14 +172,17 @@ def last(value: list[float] | float) -> float:
 def ratios(rows: dict[str, dict[str, list[float]]]) -> dict[str, float]:
     """Cost over cost, for benchmarks/guard.py. The yardstick is what importing JAX and the names of
     `solve` takes, which is there in every process."""
-    yard = last(rows["solve, auto, 569 x 30"]["import"])
+    yard = last(rows[SOLVED]["import"])
     return {
-        "import edgewise / import of solve": last(rows["import edgewise"]["import"]) / yard,
-        "first solve / import of solve": last(rows["solve, auto, 569 x 30"]["fresh"]) / yard,
-        "first fit / import of solve": last(rows["DecentralizedLogisticRegression"]["fresh"])
-        / yard,
-        "edgewise --help / import of solve": last(rows["edgewise --help"]["fresh"]) / yard,
+        "import edgewise / import of solve": last(rows[IMPORTED]["import"]) / yard,
+        "first solve / import of solve": last(rows[SOLVED]["fresh"]) / yard,
+        "first fit / import of solve": last(rows[FITTED]["fresh"]) / yard,
+        "edgewise --help / import of solve": last(rows[HELPED]["fresh"]) / yard,
     }
+
+
+def guarded() -> dict[str, float]:
+    return ratios(measured(True, 1, (IMPORTED, SOLVED, FITTED, HELPED), ("fresh",)))
 
 
 def main() -> None:

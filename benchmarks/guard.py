@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import first_call
 import numpy as np
 import scipy.sparse as sp
 from iteration import RIDGE, build, floor
@@ -162,6 +163,7 @@ def measured() -> dict[str, float]:
         sparse,
         couplings,
         answers,
+        first_call.guarded,
     ]
     found: dict[str, list[float]] = {}
     turns = [part for _ in range(REPEAT) for part in parts]
