@@ -1,32 +1,54 @@
 """Time per iteration against literal NumPy transcriptions and against what memory allows.
 
     python benchmarks/iteration.py                 the paper's size: V=50, E=250, K=2000, n=2000
-    python benchmarks/iteration.py --size small    V=10, n=30: iterations per second
+    python benchmarks/iteration.py --size small    V=10, n=30
     python benchmarks/iteration.py --size large    K=8000, 6.4 GB of data: resident memory
+    python benchmarks/iteration.py --threads 1     one thread each, by CPU time
 
-Everything is measured in one run, and what counts are the ratios: machines differ.
+Every method is measured against its own transcription, stretches of the one and of the other in
+turn, so that a busy machine is as busy for both; medians are compared. What counts are the ratios:
+machines differ.
 """
 
 import argparse
 import os
 import resource
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
 
+import jax
 import literal
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from threadpoolctl import threadpool_limits
 
 import edgewise as ew
 from edgewise.data.synthetic import fill_epsilon_like
+from edgewise.engines import native
+from edgewise.methods.catalogue import make
 
 SIZES = {
     "paper": {"V": 50, "E": 250, "K": 2000, "n": 2000},
     "small": {"V": 10, "E": 20, "K": 100, "n": 30},
     "large": {"V": 50, "E": 250, "K": 8000, "n": 2000},
 }
+ROUNDS = {"paper": 400, "small": 5000, "large": 200}  # of ours in a stretch
+LITERAL_ROUNDS = {"paper": 8, "small": 200, "large": 4}
 RIDGE = 1.4e-3
+EDGE = ew.PrimalDual(ew.SAGA(), form="edge")
+METHODS: dict[str, tuple[Any, Callable[..., Any]]] = {
+    "saga-pd": ("saga-pd", literal.SAGA),
+    "svr-pd": ("svr-pd", literal.SAGA),  # but for full passes one does what the other does
+    "lsvr-pd": ("lsvr-pd", literal.LSVRG),
+    "asvr-pd": ("asvr-pd", literal.ASVRG),
+    "saga-pd, edge": (EDGE, literal.SAGA),
+    "sk-pd": ("sk-pd", literal.SEGA),
+    "sk-pd-fd": ("sk-pd-fd", literal.SEGAOfValues),
+}
+OF_ALL_DATA = ("sk-pd", "sk-pd-fd")  # in every round: these take fewer
 
 
 def build(V: int, E: int, K: int, n: int) -> tuple[ew.Problem, ew.Graph]:
@@ -36,15 +58,40 @@ def build(V: int, E: int, K: int, n: int) -> tuple[ew.Problem, ew.Graph]:
     return ew.Problem(shards, loss=ew.Logistic(ridge=RIDGE)), ew.Graph.random(V, E, seed=0)
 
 
-def ours(problem: ew.Problem, graph: ew.Graph, method: object, rounds: int) -> tuple[float, float]:
-    """Seconds per round: of the fastest stretch, which for svr-pd has no full pass in it, and of
-    the four stretches after the first together, with the full passes that fell into them."""
-    result = ew.solve(
-        problem, graph, method, rounds=5 * rounds, record_every=rounds, reference=False
-    )
-    seconds = result.trace["seconds"]
-    fastest = np.diff(seconds).min() / rounds
-    return float(fastest), float((seconds[-1] - seconds[1]) / (4 * rounds))
+class Times(NamedTuple):
+    """Seconds a round, of every stretch."""
+
+    ours: np.ndarray
+    literal: np.ndarray
+
+
+def measure(
+    problem: ew.Problem,
+    graph: ew.Graph,
+    name: str,
+    rounds: int,
+    literal_rounds: int,
+    stretches: int,
+    clock: Callable[[], float],
+) -> Times:
+    """Ours as an engine advances, samples drawn included; nothing is evaluated between."""
+    method, kind = METHODS[name]
+    theirs = literal.Network(problem, graph, kind)
+    theirs.run(1)
+    times = []
+    with jax.enable_x64(True):
+        engine = native.simulator(problem, graph, make(method), 0, np.dtype(np.float64))
+        carry, done = engine.start(engine.origin(), None), 0
+        for warm in [rounds] * 2 + [0] * stretches:
+            start = clock()
+            carry, _ = engine.advance(carry, done, rounds)
+            between = clock()
+            done += rounds
+            if warm:
+                continue
+            theirs.run(literal_rounds)
+            times.append([(between - start) / rounds, (clock() - between) / literal_rounds])
+    return Times(*np.array(times).T)
 
 
 def floor(problem: ew.Problem, repeat: int = 300) -> float:
@@ -80,46 +127,42 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--size", choices=SIZES, default="paper")
-    parser.add_argument("--rounds", type=int, help="rounds timed per method")
+    parser.add_argument("--methods", nargs="*", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--stretches", type=int, default=9)
+    parser.add_argument("--threads", type=int, choices=[1], help="1: and CPU time, not wall time")
     options = parser.parse_args()
-    size = SIZES[options.size]
-    rounds = options.rounds or {"paper": 500, "small": 200_000, "large": 200}[options.size]
+    clock = time.perf_counter
+    if options.threads == 1:
+        from edgewise.engines.native import rounds as compiled_rounds
 
+        clock = time.process_time
+        compiled_rounds.SPARE_CORES = compiled_rounds.Cores(0)
+
+    size = SIZES[options.size]
     problem, graph = build(**size)
-    few = max(3, rounds // 50 if options.size != "small" else 500)
     bound = floor(problem)
     table = Table(title=", ".join(f"{k}={v}" for k, v in size.items()), title_justify="left")
-    headings = ("", "us", "x literal", "x floor", "per second", "us, passes in")
+    headings = ("", "us", "literal us", "x literal", "least", "most", "x floor", "us, passes in")
     for heading in headings:
         table.add_column(heading, justify="right" if heading else "left", no_wrap=True)
-
-    def row(name: str, seconds: float, with_passes: float = 0.0, base: float = 0.0) -> None:
+    for name in options.methods:
+        fewer = 20 if name in OF_ALL_DATA and options.size != "small" else 1
+        rounds = [max(2, many[options.size] // fewer) for many in (ROUNDS, LITERAL_ROUNDS)]
+        with threadpool_limits(options.threads):
+            found = measure(problem, graph, name, *rounds, options.stretches, clock)
+        each, ours = found.literal / found.ours, float(np.median(found.ours))
+        theirs = float(np.median(found.literal))
         table.add_row(
             name,
-            f"{1e6 * seconds:.1f}",
-            f"{base / seconds:.1f}" if base else "",
-            f"{seconds / bound:.2f}",
-            f"{1 / seconds:,.0f}",
-            f"{1e6 * (with_passes or seconds):.1f}",
+            f"{1e6 * ours:.1f}",
+            f"{1e6 * theirs:.0f}",
+            f"{theirs / ours:.1f}",
+            f"{each.min():.1f}",
+            f"{each.max():.1f}",
+            f"{ours / bound:.2f}",
+            f"{1e6 * found.ours.mean():.1f}",
         )
-
-    edge = ew.PrimalDual(ew.SAGA(), form="edge")
-    methods = {
-        "saga-pd": ("saga-pd", literal.SAGA),
-        "svr-pd": ("svr-pd", literal.SAGA),  # but for full passes one does what the other does
-        "lsvr-pd": ("lsvr-pd", literal.LSVRG),
-        "asvr-pd": ("asvr-pd", literal.ASVRG),
-        "saga-pd, edge": (edge, literal.SAGA),
-    }
-    if options.size == "small":  # a round is a pass over the data, which memory is the bound of
-        methods["sk-pd"] = ("sk-pd", literal.SEGA)
-        methods["sk-pd-fd"] = ("sk-pd-fd", literal.SEGAOfValues)
-    for name, (method, kind) in methods.items():
-        times = ours(problem, graph, method, rounds)
-        base = literal.seconds_per_round(problem, graph, few, kind)
-        row(name, *times, base)
-        row(f"{name}, literal", base)
-    row("memory floor", bound)
+    table.add_row("memory floor", f"{1e6 * bound:.1f}", *[""] * 4, "1.00", "")
     console = Console(width=120)
     console.print(table)
     data = problem.shards.X.nbytes / 2**30

@@ -104,24 +104,40 @@ class SEGAOfValues(SEGA):
         return float(losses + 0.5 * self.ridge * (x @ x))
 
 
+class Network:
+    """All nodes, and the duals of all directed edges."""
+
+    def __init__(self, problem: ew.Problem, graph: ew.Graph, kind: Callable[..., Any]) -> None:
+        self.neighbours = [graph.neighbours(i) for i in range(problem.nodes)]
+        self.nodes = [
+            kind(
+                problem.shards[i][0],
+                problem.labels[problem.own(i)],
+                float(problem.loss.ridge),
+                seed=i,
+            )
+            for i in range(problem.nodes)
+        ]
+        self.x = np.zeros((problem.nodes, problem.size))
+        pairs = [(i, j) for i, near in enumerate(self.neighbours) for j in near]
+        self.dual = {pair: np.zeros(problem.size) for pair in pairs}
+
+    def run(self, rounds: int) -> None:
+        for _ in range(rounds):
+            x, dual, new_x, new_dual = self.x, self.dual, np.empty_like(self.x), {}
+            for i, near in enumerate(self.neighbours):
+                gamma = 1 / (1 / ETA + RHO * len(near))
+                heard = sum(RHO * x[j] - dual[j, i] for j in near)
+                new_x[i] = gamma * (x[i] / ETA - self.nodes[i].gradient(x[i]) + heard)
+                for j in near:
+                    new_dual[i, j] = -dual[j, i] + RHO * (x[j] - new_x[i])
+            self.x, self.dual = new_x, new_dual
+
+
 def seconds_per_round(
     problem: ew.Problem, graph: ew.Graph, rounds: int, kind: Callable[..., Any] = SAGA
 ) -> float:
-    V, n, ridge = problem.nodes, problem.size, float(problem.loss.ridge)
-    neighbours = [graph.neighbours(i) for i in range(V)]
-    nodes = [
-        kind(problem.shards[i][0], problem.labels[problem.own(i)], ridge, seed=i) for i in range(V)
-    ]
-    x = np.zeros((V, n))
-    dual = {(i, j): np.zeros(n) for i in range(V) for j in neighbours[i]}
+    network = Network(problem, graph, kind)
     start = time.perf_counter()
-    for _ in range(rounds):
-        new_x, new_dual = np.empty_like(x), {}
-        for i in range(V):
-            gamma = 1 / (1 / ETA + RHO * len(neighbours[i]))
-            heard = sum(RHO * x[j] - dual[j, i] for j in neighbours[i])
-            new_x[i] = gamma * (x[i] / ETA - nodes[i].gradient(x[i]) + heard)
-            for j in neighbours[i]:
-                new_dual[i, j] = -dual[j, i] + RHO * (x[j] - new_x[i])
-        x, dual = new_x, new_dual
+    network.run(rounds)
     return (time.perf_counter() - start) / rounds

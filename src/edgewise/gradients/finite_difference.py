@@ -12,6 +12,8 @@ from edgewise.problem.block import Block
 class ExactCoordinates:
     """Some coordinates of the gradient, exactly."""
 
+    compiled_as = "exact-coordinates"
+
     exact: ClassVar[bool] = True
 
     def __call__(self, p: Block, X: Array, at: Array) -> Array:
@@ -28,6 +30,8 @@ class FiniteDifference:
     Off by up to L step / 2 and by rounding / step, so the answer has a floor; the default step,
     the square root of the rounding error, balances the two.
     """
+
+    compiled_as = "finite-difference"
 
     step: float | None = None
 

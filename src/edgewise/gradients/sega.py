@@ -29,6 +29,8 @@ class SEGA(Batched):
     steps about n/b times shorter.
     """
 
+    compiled_as = "sega"
+
     oracle: Any = ExactCoordinates()
     batch: int = 1
 

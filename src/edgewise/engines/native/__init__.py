@@ -17,12 +17,13 @@ import scipy.sparse as sp
 
 from edgewise.backend.declared import declared
 from edgewise.engines.native.fallback import plain_rounds_run
-from edgewise.engines.native.formulas import ESTIMATORS, LOCAL_ESTIMATORS, LOSSES
+from edgewise.engines.native.formulas import ESTIMATORS, LOCAL_ESTIMATORS, LOSSES, ORACLES
 from edgewise.engines.native.soft_threshold import bounds_alike, thresholds_softly
 from edgewise.engines.simulator import Simulator
 from edgewise.graph.graph import Graph
 
 LEAST_COLUMNS = 256  # a call costs a few microseconds: below this XLA's own program is as fast
+LEAST_SKETCHED = 1 << 13  # numbers of the data, all of which a round of sketches looks at
 MOST_NUMBERS = 1 << 31  # of the data: a kernel's offsets have 32 bits
 MOST_NODES = 1024  # a stretch of columns of all nodes has to stay in the cache
 
@@ -73,15 +74,25 @@ def fits(problem: Any, method: Any) -> bool:
     """Whether compiled rounds can run this, here."""
     rows = getattr(problem.shards, "X", None)
     return bool(
-        problem.size >= LEAST_COLUMNS
-        and problem.nodes <= MOST_NODES
+        problem.nodes <= MOST_NODES
         and declared(method) == "primal-dual"
         and declared(method.gradient) in ESTIMATORS
+        and (problem.size >= LEAST_COLUMNS or declared(method.gradient) == "sega")
+        and (declared(method.gradient) != "sega" or fits_sketched(problem, method.gradient))
         and not problem.intercept
         and thresholds_softly(problem)
         and isinstance(rows, np.ndarray)
         and rows.dtype in (np.float32, np.float64)
         and numba_runs(problem)
+    )
+
+
+def fits_sketched(problem: Any, gradient: Any) -> bool:
+    """Whether compiled passes can show coordinates, and are long enough."""
+    return bool(
+        declared(gradient.oracle) in ORACLES
+        and gradient.batch <= problem.size
+        and getattr(problem.shards.X, "size", 0) >= LEAST_SKETCHED
     )
 
 

@@ -122,6 +122,7 @@ def one_round(rows, state, edges, numbers, drawn, k):
         shrink, later = filled(numbers[i, SHRINK], like), min(i + AHEAD, V - 1)
         for c in range(0, min(COLUMNS, n - lo), WIDTH):
             for q in range(batch * later, batch * (later + 1)):
+                fetch_row(rows, drawn.at[q], lo + c, row_like)
                 fetch_row(rows, drawn.coming[q], lo + c, row_like)
             here = number * (i * COLUMNS + c)
             x, mean, own = load(X + here, like), load(M + here, like), load(mine + here, like)

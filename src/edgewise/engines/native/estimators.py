@@ -30,7 +30,7 @@ from edgewise.engines.native.kernels import (
 )
 from edgewise.engines.native.vectors import keep_apart, prefetch, unowned
 
-ESTIMATORS = SAGA, SVRG, PLAIN_SVRG, LSVRG, ASVRG = 0, 1, 2, 3, 4
+ESTIMATORS = SAGA, SVRG, PLAIN_SVRG, LSVRG, ASVRG, SEGA = 0, 1, 2, 3, 4, 5
 LOSSES = LOGISTIC, SQUARED, HUBER, SMOOTHED_HINGE = 0, 1, 2, 3
 PASS_PIECES = 32  # of full passes, in one job
 NODE_PIECES, LEAST_ROWS = 16, 32  # of one node at most; of one piece at least
@@ -146,7 +146,7 @@ def toss(samples, memory, state, coins):
 def epochs(rule, samples, memory, numbers):
     """Whether the snapshot of any node is due to be taken anew; `memory.due` says whose."""
     keep_apart()
-    if rule.estimator == SAGA:
+    if rule.estimator == SAGA or rule.estimator == SEGA:
         return False
     due, done = memory.due, memory.done
     for i in range(len(due)):

@@ -222,6 +222,7 @@ def node_round(rows, state, edges, numbers, drawn, k, scratch):
         threshold, shrink = filled(numbers[i, THRESHOLD], like), filled(numbers[i, SHRINK], like)
         for c in range(0, min(COLUMNS, n - lo), WIDTH):
             for q in range(batch * later, batch * (later + 1)):
+                fetch_row(rows, drawn.at[q], lo + c, row_like)
                 fetch_row(rows, drawn.coming[q], lo + c, row_like)
             here = number * (i * COLUMNS + c)
             x, mean = load(old + here, like), load(M + here, like)

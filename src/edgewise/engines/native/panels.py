@@ -11,6 +11,7 @@ from edgewise.engines.native.estimators import (
     LSVRG,
     PASS_PIECES,
     SAGA,
+    SEGA,
     CompiledFormula,
     FlatMemory,
     Pass,
@@ -79,14 +80,15 @@ def edges_of(p: Block, wires: DirectWires) -> Edges:
     return Edges(*map(read_only, (begin.astype(np.int32), wires.other, wires.reverse, rho)))
 
 
-def numbers_of(method: Any, p: Block, state: Any, batch: Numbers, saga: bool) -> Numbers:
+def numbers_of(method: Any, p: Block, state: Any, batch: Numbers, estimator: int) -> Numbers:
     """(v, NUMBERS) in float64, columns as `kernels` names them."""
     gamma = 1 / (1 / method.eta + p.links.total)
-    part = (batch / np.asarray(p.counts))[:, None] if saga else 0
+    part = (batch / np.asarray(p.counts))[:, None] if estimator == SAGA else 0
+    ridge = 0 if estimator == SEGA else p.loss.ridge  # SEGA's coordinates have it in them
     gain = state.gain if method.form == "node" else 1 / method.eta
     softly = threshold_and_shrink(p.penalty.members[0], gamma)
     beta = getattr(state.memory.extra, "beta", np.ones(len(gamma)))
-    columns = (part, gamma, p.links.total, p.loss.ridge, *softly, gain, 1, beta[:, None])
+    columns = (part, gamma, p.links.total, ridge, *softly, gain, 1, beta[:, None])
     made = [np.broadcast_to(np.asarray(a, np.float64), gamma.shape) for a in columns]
     return np.concatenate(made, 1)
 
@@ -151,7 +153,7 @@ def momentum_of(gradient: Any, counts: Numbers, epoch: Any) -> tuple[Numbers, ..
 
 
 def pass_of(rule: CompiledFormula, panels: int, dtype: Any) -> Pass:
-    pieces = 0 if rule.estimator == SAGA else PASS_PIECES
+    pieces = 0 if rule.estimator in (SAGA, SEGA) else PASS_PIECES
     wide = (pieces, panels * COLUMNS)
     return Pass(np.zeros((pieces, 4), np.int64), aligned(wide, dtype), aligned(wide, dtype))
 

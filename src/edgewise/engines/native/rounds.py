@@ -9,6 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -16,9 +17,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from edgewise.backend.declared import declared
 from edgewise.backend.programs import compiled
-from edgewise.engines.native import panels, program
-from edgewise.engines.native.estimators import SAGA
+from edgewise.engines.native import panels, program, sketches
+from edgewise.engines.native.estimators import SEGA
 from edgewise.engines.native.fallback import plain_rounds_run
 from edgewise.engines.native.kernels import COLUMNS, PanelState
 from edgewise.engines.native.panels import Numbers
@@ -73,17 +75,20 @@ def run_threads(
     numbers: Numbers,
     memory: Any,
     full: Any,
+    looks: Any,
     picked: Numbers,
     coins: Numbers,
 ) -> None:
-    """`program.work` on this thread, and on as many more as there are cores and panels for."""
+    """`program.work` on this thread, and on as many more as there are cores and panels for, or
+    pieces of sketches."""
     many, v, _ = state.X.shape
     work: Any = program.work
     shared = panels.aligned((WORDS,), np.int64)
     slopes, margins = np.zeros(picked.shape[1]), np.zeros((many, picked.shape[1]))
-    with SPARE_CORES.borrowed(many - 1 if len(picked) else 0) as helpers:
+    wanted = max(many, len(looks.pieces) - 1) - 1
+    with SPARE_CORES.borrowed(wanted if len(picked) else 0) as helpers:
         scratch = panels.aligned((1 + helpers, v * COLUMNS), state.X.dtype)
-        args: tuple[Any, ...] = (rule, samples, state, edges, numbers, memory, full)
+        args: tuple[Any, ...] = (rule, samples, state, edges, numbers, memory, full, looks)
         args += (picked, coins, slopes, margins, scratch, shared)
         threads = [
             threading.Thread(target=work, args=(k, *args), daemon=True)
@@ -138,6 +143,9 @@ class NativeSimulator(Simulator):
 
     def drawing(self, random_bits: Array) -> Any:
         gradient = self.method.gradient
+        if declared(gradient) == "sega":
+            known = self.block, random_bits
+            return compiled(sketches.coordinates, known, {}, n=self.problem.size)
         coins = gradient.random_draws - gradient.batch
         return compiled(picks, (self.block, random_bits), {}, coins=coins)
 
@@ -160,15 +168,35 @@ class NativeSimulator(Simulator):
     ) -> Any:
         """The carry after as many rounds as there are picks."""
         (old, (sent,)), method, p = carry, self.method, self.block
-        rule = panels.rule_of(method, p.loss)
+        rule, n, rounds = panels.rule_of(method, p.loss), self.problem.size, len(picked)
+        looks, given = self.sketches(picked), old
+        if rule.estimator == SEGA:
+            old, picked = sketches.like_others(old), picked[:, :0]
         edge_form = method.form == "edge"
         state = panels.panels_of(old, sent, rule)
         memory = panels.memory_of(method.gradient, p, old.memory, len(state.X))
-        numbers = panels.numbers_of(method, p, old, batch, rule.estimator == SAGA)
+        numbers = panels.numbers_of(method, p, old, batch, rule.estimator)
         run_threads(
             *(rule, panels.samples_of(p, share, batch), state),
             *(panels.edges_of(p, self.network), numbers, memory),
-            panels.pass_of(rule, len(state.X), self.dtype),
+            *(panels.pass_of(rule, len(state.X), self.dtype), looks),
             *map(panels.read_only, (picked, coins)),
         )
-        return panels.carry_of(old, state, memory, numbers, self.problem.size, edge_form)
+        made, sent = panels.carry_of(old, state, memory, numbers, n, edge_form)
+        if rule.estimator == SEGA:
+            made = sketches.as_sketch(made, given, rounds, method.gradient, batch)
+        return made, sent
+
+    def sketches(self, at: Numbers) -> Any:
+        """What sketched gradients need; nothing for others."""
+        n, dtype = self.problem.size, self.dtype
+        at = at if declared(self.method.gradient) == "sega" else at[:, :0]
+        return sketches.sketches_of(self.method, self.block, self.tiles, at, n, dtype)
+
+    @cached_property
+    def tiles(self) -> Any:
+        """Made once: it may be a copy of the data."""
+        make = sketches.no_tiles
+        if declared(self.method.gradient) == "sega":
+            make = sketches.tiles_of
+        return make(self.block, self.dtype)

@@ -59,6 +59,7 @@ arithmetic(operator.add, "fadd")
 arithmetic(operator.iadd, "fadd")
 arithmetic(operator.sub, "fsub")
 arithmetic(operator.mul, "fmul")
+arithmetic(operator.truediv, "fdiv")
 
 
 @intrinsic
