@@ -33,9 +33,6 @@ from edgewise.engines.native.kernels import (
     point,
     remember,
     sampled,
-    unowned_draw,
-    unowned_edges,
-    unowned_state,
 )
 from edgewise.engines.native.vectors import (
     WIDTH,
@@ -56,7 +53,7 @@ WINDOW = 32  # rounds, an even number
 def settle(state, edges, k, rounds):
     """The messages, so many rounds after those that are there."""
     keep_apart()
-    state, edges = unowned_state(state), unowned_edges(edges)
+    state, edges = unowned(state), unowned(edges)
     like = vector_like(state.X)
     begin, other, reverse, rho = edges.begin, edges.other, edges.reverse, edges.rho
     sent, number = panel(state.sent, k), bytes_each(like)
@@ -87,7 +84,7 @@ def settle(state, edges, k, rounds):
 def begin_sums(state, edges, k):
     """Sums of no rounds, and of each node's messages: `heard`, and `said`."""
     keep_apart()
-    state, edges = unowned_state(state), unowned_edges(edges)
+    state, edges = unowned(state), unowned(edges)
     like = vector_like(state.X)
     sent, number, nothing = panel(state.sent, k), bytes_each(like), filled(0.0, like)
     for i in range(state.X.shape[1]):
@@ -105,8 +102,8 @@ def begin_sums(state, edges, k):
 @njit(fastmath=FAST)
 def one_round(rows, state, edges, numbers, drawn, k):
     keep_apart()
-    rows, state, edges = unowned(rows), unowned_state(state), unowned_edges(edges)
-    numbers, drawn = unowned(numbers), unowned_draw(drawn)
+    rows, state, edges = unowned(rows), unowned(state), unowned(edges)
+    numbers, drawn = unowned(numbers), unowned(drawn)
     like, row_like = vector_like(state.X), vector_like(rows)
     V, n, lo, number = state.X.shape[1], rows.shape[1], k * COLUMNS, bytes_each(like)
     batch, begin, other, rho = len(drawn.at) // V, edges.begin, edges.other, edges.rho

@@ -25,7 +25,6 @@ from edgewise.engines.native.kernels import (
     row_from,
     store,
     sum_of,
-    unowned_draw,
     vector_like,
 )
 from edgewise.engines.native.vectors import keep_apart, prefetch, unowned
@@ -103,7 +102,7 @@ def slope_at(rule, labels, scale, table, row, z):
 def draw(rule, samples, memory, state, drawn):
     """Slopes of the round's samples from their margins, and what is kept of them."""
     keep_apart()
-    drawn, table, calls = unowned_draw(drawn), unowned(memory.table), unowned(memory.calls)
+    drawn, table, calls = unowned(drawn), unowned(memory.table), unowned(memory.calls)
     labels, scale, share = unowned(samples.labels), unowned(samples.scale), unowned(samples.share)
     batch, many = len(drawn.at) // len(calls), unowned(samples.batch)
     coins, part = drawn.coins, 1.0

@@ -81,25 +81,6 @@ class Drawn(NamedTuple):
 
 
 @njit(forceinline=True)
-def unowned_state(s):
-    nodes = unowned(s.X), unowned(s.mean), unowned(s.S), unowned(s.R)
-    epoch = unowned(s.total), unowned(s.start), unowned(s.last), unowned(s.center)
-    edges = unowned(s.sent), unowned(s.even), unowned(s.odd), unowned(s.heard), unowned(s.said)
-    return PanelState(*nodes, *edges, *epoch)
-
-
-@njit(forceinline=True)
-def unowned_edges(e):
-    return Edges(unowned(e.begin), unowned(e.other), unowned(e.reverse), unowned(e.rho))
-
-
-@njit(forceinline=True)
-def unowned_draw(d):
-    made = unowned(d.at), unowned(d.coming), unowned(d.slopes), unowned(d.margins)
-    return Drawn(*made, unowned(d.coins), d.now, d.rounds)
-
-
-@njit(forceinline=True)
 def panel(a, k):
     """The address of a panel."""
     return address(a) + a.itemsize * k * a.shape[1] * COLUMNS
@@ -143,7 +124,7 @@ def margin(rows, row, X, center, i, beta, lo, like, row_like):
 def margins(rows, state, numbers, at, k, out):
     """Over the k-th panel, of the samples `at` of each node in turn."""
     keep_apart()
-    rows, state, at, out = unowned(rows), unowned_state(state), unowned(at), unowned(out)
+    rows, state, at, out = unowned(rows), unowned(state), unowned(at), unowned(out)
     numbers = unowned(numbers)
     like, row_like = vector_like(state.X), vector_like(rows)
     batch, X, C = len(at) // state.X.shape[1], panel(state.X, k), centers(state, k)
@@ -159,7 +140,7 @@ def journey(state, k, moves):
     keep_apart()
     if state.last.size == 0:
         return
-    state, moves = unowned_state(state), unowned(moves)
+    state, moves = unowned(state), unowned(moves)
     like = vector_like(state.X)
     for i in range(state.X.shape[1]):
         moved, gained = filled(0.0, like), filled(0.0, like)
@@ -206,8 +187,8 @@ def remember(state, k, here, x, mean, moved, numbers, i, like):
 def node_round(rows, state, edges, numbers, drawn, k, scratch):
     """scratch (v COLUMNS,): this thread's."""
     keep_apart()
-    rows, state, edges = unowned(rows), unowned_state(state), unowned_edges(edges)
-    numbers, drawn, scratch = unowned(numbers), unowned_draw(drawn), unowned(scratch)
+    rows, state, edges = unowned(rows), unowned(state), unowned(edges)
+    numbers, drawn, scratch = unowned(numbers), unowned(drawn), unowned(scratch)
     like, row_like = vector_like(state.X), vector_like(rows)
     V, n, lo, number = state.X.shape[1], rows.shape[1], k * COLUMNS, bytes_each(like)
     batch, begin, other, rho = len(drawn.at) // V, edges.begin, edges.other, edges.rho

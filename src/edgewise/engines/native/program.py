@@ -20,7 +20,7 @@ from edgewise.engines.native.estimators import (
     plan_pass,
 )
 from edgewise.engines.native.kernels import GAIN, Drawn
-from edgewise.engines.native.vectors import keep_apart
+from edgewise.engines.native.vectors import keep_apart, unowned
 
 COMPILED = (
     "edge_kernels",
@@ -158,7 +158,7 @@ def kept_with(number):
     @njit(nogil=True, cache=True)
     def work(*args):
         if number >= 0:
-            work_here(*args)
+            work_here(*unowned(args))
 
     return work
 

@@ -48,25 +48,21 @@ class Sketches(NamedTuple):
     ridge: Any  # (1,)
 
 
-@njit(forceinline=True)
-def unowned_sketches(s):
-    parts = unowned(s.at), unowned(s.parts), unowned(s.pieces), unowned(s.tiles)
-    samples = unowned(s.labels), unowned(s.weights), unowned(s.each)
-    made = unowned(s.sums), unowned(s.ahead), unowned(s.seen)
-    numbers = unowned(s.step), unowned(s.scale), unowned(s.ridge)
-    return Sketches(*parts, *samples, *made, *numbers)
-
-
 @njit(fastmath=FAST, forceinline=True)
 def tile_margins(tiles, tile, X, i, like, tile_like):
     """<d, x> of a tile's samples."""
     n, many = tiles.shape[1], bytes_each(tile_like) * WIDTH
-    here, z = address(tiles) + many * n * tile, filled(0.0, like)
+    here, z, odd = address(tiles) + many * n * tile, filled(0.0, like), filled(0.0, like)
     for k in range(X.shape[0]):
-        for c in range(min(COLUMNS, n - k * COLUMNS)):
+        width = min(COLUMNS, n - k * COLUMNS)
+        for c in range(0, width - 1, 2):  # two sums: neither waits for the other
             z += filled(X[k, i, c], like) * widened(load(here, tile_like), like)
+            odd += filled(X[k, i, c + 1], like) * widened(load(here + many, tile_like), like)
+            here += 2 * many
+        if width % 2:
+            z += filled(X[k, i, width - 1], like) * widened(load(here, tile_like), like)
             here += many
-    return z
+    return z + odd
 
 
 @njit(fastmath=FAST)
@@ -101,7 +97,7 @@ def feature(rows, s, tile, first, last, j, column, like, row_like):
 def look_piece(rule, rows, counts, firsts, X, s, now, k, scratch):
     """Sums over the samples of some parts; scratch: at least WIDTH numbers of this thread's."""
     keep_apart()
-    s, rows, X, scratch = unowned_sketches(s), unowned(rows), unowned(X), unowned(scratch)
+    s, rows, X, scratch = unowned(s), unowned(rows), unowned(X), unowned(scratch)
     like, row_like = vector_like(X), vector_like(rows)
     number, nothing = bytes_each(like) * WIDTH, filled(0.0, like)
     batch, step = s.sums.shape[1] - 1, s.step[0]

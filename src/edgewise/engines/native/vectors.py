@@ -214,16 +214,27 @@ def address(context, array):
 
 
 @intrinsic
-def unowned(context, array):
-    """The array without its reference count: else each use of it, within a loop, would count."""
+def unowned(context, arrays):
+    """An array, or a tuple with arrays, without reference counts: else each use of one would count,
+    in a loop too, and threads would wait for each other's counts."""
 
     def code(context, builder, signature, args):
-        made = context.make_array(array)(context, builder, args[0])
+        return without_owner(context, builder, arrays, args[0])
+
+    return arrays(arrays), code
+
+
+def without_owner(context, builder, kind, value):
+    if isinstance(kind, types.Array):
+        made = context.make_array(kind)(context, builder, value)
         made.meminfo = cgutils.get_null_value(made.meminfo.type)
         made.parent = cgutils.get_null_value(made.parent.type)
         return made._getvalue()
-
-    return array(array), code
+    if isinstance(kind, types.BaseTuple):
+        for k, part in enumerate(kind):
+            kept = without_owner(context, builder, part, builder.extract_value(value, k))
+            value = builder.insert_value(value, kept, k)
+    return value
 
 
 @intrinsic
