@@ -14,7 +14,7 @@ that these stay short and rounding is that of the messages.
 
 # mypy: ignore-errors
 # (Numba has types of its own.)
-from numba import njit
+from numba import njit, uint64
 
 from edgewise.engines.native.kernels import (
     AHEAD,
@@ -32,6 +32,7 @@ from edgewise.engines.native.kernels import (
     panel,
     point,
     remember,
+    row_from,
     sampled,
 )
 from edgewise.engines.native.vectors import (
@@ -42,6 +43,7 @@ from edgewise.engines.native.vectors import (
     keep_apart,
     load,
     store,
+    sum_of,
     unowned,
     vector_like,
 )
@@ -112,31 +114,37 @@ def one_round(rows, state, edges, numbers, drawn, k):
     first = panel(state.heard, k) if even else panel(state.said, k)
     theirs = panel(state.even, k) if even else panel(state.odd, k)
     mine = panel(state.odd, k) if even else panel(state.even, k)
-    sign = filled(1.0 if even else -1.0, like)
+    sign, alone = filled(1.0 if even else -1.0, like), batch == 1
     for i in range(V):
         gamma, rate = filled(numbers[i, GAMMA], like), filled(numbers[i, GAIN], like)
         ridge, threshold = filled(numbers[i, RIDGE], like), filled(numbers[i, THRESHOLD], like)
         shrink, later = filled(numbers[i, SHRINK], like), min(i + AHEAD, V - 1)
+        beta, z = numbers[i, BETA], filled(0.0, like)
         for c in range(0, min(COLUMNS, n - lo), WIDTH):
             for q in range(batch * later, batch * (later + 1)):
-                fetch_row(rows, drawn.at[q], lo + c, row_like)
-                fetch_row(rows, drawn.coming[q], lo + c, row_like)
+                fetch_row(rows, drawn.at[uint64(q)], lo + c, row_like)
+                fetch_row(rows, drawn.coming[uint64(q)], lo + c, row_like)
             here = number * (i * COLUMNS + c)
             x, mean, own = load(X + here, like), load(M + here, like), load(mine + here, like)
             pull = filled(0.0, like)
             for e in range(begin[i], begin[i + 1]):
-                far = load(theirs + number * (other[e] * COLUMNS + c), like)
-                pull += filled(2 * rho[e], like) * (far - own)
+                far = load(theirs + number * (other[uint64(e)] * COLUMNS + c), like)
+                pull += filled(2 * rho[uint64(e)], like) * (far - own)
             heard = sign * load(first + here, like) + pull
             moved = sampled(rows, drawn, batch * i, batch * (i + 1), lo + c, like, row_like)
-            at = point(x, C, here, numbers[i, BETA], like)
+            at = point(x, C, here, beta, like)
             y = gamma * (x * rate - moved - mean - ridge * at + heard)
             new = (y - clip(y, threshold)) * shrink
             store(X + here, new)
             store(mine + here, own + new)
             remember(state, k, here, at, mean, moved, numbers, i, like)
+            if alone:
+                d = row_from(rows, drawn.coming[uint64(i)], lo + c, like, row_like)
+                z += d * point(new, C, here, beta, like)
+        if alone:
+            drawn.margins[k, i] = sum_of(z)
+            continue
         for q in range(batch * i, batch * (i + 1)):
-            beta = numbers[i, BETA]
             drawn.margins[k, q] = margin(rows, drawn.coming[q], X, C, i, beta, lo, like, row_like)
 
 

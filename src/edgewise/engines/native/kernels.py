@@ -14,7 +14,7 @@ from memory while other columns are worked on.
 # (Numba has types of its own.)
 from typing import Any, NamedTuple
 
-from numba import njit
+from numba import njit, uint64
 
 from edgewise.engines.native.vectors import (
     WIDTH,
@@ -167,7 +167,8 @@ def sampled(rows, drawn, first, last, c, like, row_like):
     """sum_q slope_q d_q over a node's samples, from column c on."""
     moved = filled(0.0, like)
     for q in range(first, last):
-        moved += filled(drawn.slopes[q], like) * row_from(rows, drawn.at[q], c, like, row_like)
+        at = uint64(q)
+        moved += filled(drawn.slopes[at], like) * row_from(rows, drawn.at[at], c, like, row_like)
     return moved
 
 
@@ -193,7 +194,7 @@ def node_round(rows, state, edges, numbers, drawn, k, scratch):
     V, n, lo, number = state.X.shape[1], rows.shape[1], k * COLUMNS, bytes_each(like)
     batch, begin, other, rho = len(drawn.at) // V, edges.begin, edges.other, edges.rho
     X, M, S, R = panel(state.X, k), panel(state.mean, k), panel(state.S, k), panel(state.R, k)
-    C, old = centers(state, k), address(scratch)
+    C, old, alone = centers(state, k), address(scratch), batch == 1
     for c in range(0, V * COLUMNS, WIDTH):
         store(old + number * c, load(X + number * c, like))
     for i in range(V):
@@ -201,26 +202,32 @@ def node_round(rows, state, edges, numbers, drawn, k, scratch):
         gamma, degree = filled(numbers[i, GAMMA], like), filled(numbers[i, DEGREE], like)
         ridge, gain = filled(numbers[i, RIDGE], like), filled(numbers[i, GAIN], like)
         threshold, shrink = filled(numbers[i, THRESHOLD], like), filled(numbers[i, SHRINK], like)
+        beta, z = numbers[i, BETA], filled(0.0, like)
         for c in range(0, min(COLUMNS, n - lo), WIDTH):
             for q in range(batch * later, batch * (later + 1)):
-                fetch_row(rows, drawn.at[q], lo + c, row_like)
-                fetch_row(rows, drawn.coming[q], lo + c, row_like)
+                fetch_row(rows, drawn.at[uint64(q)], lo + c, row_like)
+                fetch_row(rows, drawn.coming[uint64(q)], lo + c, row_like)
             here = number * (i * COLUMNS + c)
             x, mean = load(old + here, like), load(M + here, like)
             pull = filled(0.0, like)
             for e in range(begin[i], begin[i + 1]):
-                theirs = load(old + number * (other[e] * COLUMNS + c), like)
-                pull += filled(rho[e], like) * (theirs - x)
+                theirs = load(old + number * (other[uint64(e)] * COLUMNS + c), like)
+                pull += filled(rho[uint64(e)], like) * (theirs - x)
             moved = sampled(rows, drawn, batch * i, batch * (i + 1), lo + c, like, row_like)
             s = load(S + here, like) + gain * pull
             store(S + here, s)
             u = s + load(R + here, like)
-            at = point(x, C, here, numbers[i, BETA], like)
+            at = point(x, C, here, beta, like)
             y = x + gamma * (u - moved - mean - ridge * at)
             new = (y - clip(y, threshold)) * shrink
             store(R + here, degree * (new - x) - u)
             store(X + here, new)
             remember(state, k, here, at, mean, moved, numbers, i, like)
+            if alone:
+                d = row_from(rows, drawn.coming[uint64(i)], lo + c, like, row_like)
+                z += d * point(new, C, here, beta, like)
+        if alone:
+            drawn.margins[k, i] = sum_of(z)
+            continue
         for q in range(batch * i, batch * (i + 1)):
-            beta = numbers[i, BETA]
             drawn.margins[k, q] = margin(rows, drawn.coming[q], X, C, i, beta, lo, like, row_like)

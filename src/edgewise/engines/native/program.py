@@ -127,7 +127,7 @@ def work_here(
             continue
         if kind == SKETCH:
             sketch_kernels.show(samples.counts, state, sketches, t)
-        if kind == LOOK_AGAIN or kind == SKETCH:
+        if kind in (LOOK_AGAIN, SKETCH):
             kind = int64(ROUND)
             continue
         if kind == ROUND:

@@ -1,4 +1,4 @@
-"""What SEGA's compiled rounds are given: tiles of samples, and its memory in the shape of others'."""
+"""What compiled rounds of SEGA are given: tiles of samples, and its memory in others' shape."""
 
 from typing import Any, NamedTuple
 
@@ -39,10 +39,10 @@ class Tiles(NamedTuple):
 
 
 def no_tiles(p: Block, dtype: Any) -> Tiles:
-    none = read_only(np.empty(0, dtype))
     parts, pieces = np.empty((0, 4), np.int64), np.zeros(1, np.int64)
     tiles = aligned((0, 1, WIDTH), np.asarray(p.rows.values[:0]).dtype)
-    return Tiles(*map(read_only, (parts, pieces, tiles)), none, none)
+    labels = weights = np.empty(0, dtype)
+    return Tiles(*map(read_only, (parts, pieces, tiles, labels, weights)))
 
 
 def tiles_of(p: Block, dtype: Any) -> Tiles:
@@ -98,4 +98,3 @@ def as_sketch(state: Any, old: Any, rounds: int, gradient: Any, batch: Numbers) 
         H=state.memory.mean, calls=calls, evaluations=jnp.asarray(np.asarray(m.evaluations) + spent)
     )
     return state._replace(memory=kept)
-
