@@ -1,9 +1,11 @@
-"""Rounds of our own making: on a CPU compiled by Numba, where it is installed, on a GPU by Triton.
+"""Rounds of our own making: on a CPU compiled by Numba, where it is installed, on a GPU by Triton,
+or by CUDA's own compiler.
 
 XLA makes many passes over the state in a round, each from the cache to the core and back, or each a
 kernel to be launched. These rounds make one. They are an optional copy of what
 `methods.primal_dual` says, for the commonest problems, held to it by the tests; everything else,
-and every machine without Numba or such a GPU, runs that. Set EDGEWISE_NATIVE=0 to have it so.
+and every machine without Numba or such a GPU, runs that. Set EDGEWISE_NATIVE=0 to have it so, and
+EDGEWISE_NATIVE=cuda to have CUDA's kernels where Triton's would run.
 """
 
 import os
@@ -17,7 +19,13 @@ import scipy.sparse as sp
 
 from edgewise.backend.declared import declared
 from edgewise.engines.native.fallback import plain_rounds_run
-from edgewise.engines.native.formulas import ESTIMATORS, LOCAL_ESTIMATORS, LOSSES, ORACLES
+from edgewise.engines.native.formulas import (
+    ESTIMATORS,
+    IN_CUDA,
+    LOCAL_ESTIMATORS,
+    LOSSES,
+    ORACLES,
+)
 from edgewise.engines.native.soft_threshold import bounds_alike, thresholds_softly
 from edgewise.engines.simulator import Simulator
 from edgewise.graph.graph import Graph
@@ -25,11 +33,16 @@ from edgewise.graph.graph import Graph
 LEAST_COLUMNS = 256  # a call costs a few microseconds: below this XLA's own program is as fast
 LEAST_SKETCHED = 1 << 13  # numbers of the data, all of which a round of sketches looks at
 MOST_NUMBERS = 1 << 31  # of the data: a kernel's offsets have 32 bits
+MOST_BATCH = 64  # of samples that CUDA's kernels take
 MOST_NODES = 1024  # a stretch of columns of all nodes has to stay in the cache
 
 
 def simulator(problem: Any, graph: Graph, method: Any, seed: int, dtype: Any) -> Simulator:
     """The fastest there is for this problem and method, here."""
+    if fits_cuda(problem, method):
+        from edgewise.engines.native.cuda import CudaSimulator
+
+        return CudaSimulator(problem, graph, method, seed, dtype)
     if fits_gpu(problem):
         from edgewise.engines.native.gpu import GpuSimulator
 
@@ -47,6 +60,33 @@ def simulator(problem: Any, graph: Graph, method: Any, seed: int, dtype: Any) ->
 
 def fits_gpu(problem: Any) -> bool:
     """Whether there are kernels for this problem's passes, and a GPU that can run them."""
+    return bool(plain_data(problem) and gpu_runs() and pallas_has_triton())
+
+
+def fits_cuda(problem: Any, method: Any) -> bool:
+    """Whether CUDA's kernels can run this, here, and are wanted: those of Triton have been measured
+    on a GPU and these have not, so as long as jax has both those are taken."""
+    kind, gradient = declared(method), method.gradient
+    local = kind == "local-training" and method.local != 1 and gradient.batch == 1
+    return bool(
+        (
+            (
+                kind == "primal-dual"
+                and declared(gradient) in IN_CUDA
+                and gradient.batch <= MOST_BATCH
+            )
+            or (local and declared(gradient) in LOCAL_ESTIMATORS)
+        )
+        and (thresholds_softly(problem) or bounds_alike(problem))
+        and plain_data(problem)
+        and gpu_runs()
+        and (os.environ.get("EDGEWISE_NATIVE", "1") == "cuda" or not pallas_has_triton())
+        and find_spec("cupy") is not None
+    )
+
+
+def plain_data(problem: Any) -> bool:
+    """Whether samples are what a GPU's kernels take."""
     rows = getattr(problem.shards, "X", None)
     return bool(
         declared(problem.loss) in LOSSES
@@ -57,11 +97,20 @@ def fits_gpu(problem: Any) -> bool:
         and rows.dtype in (np.float32, np.float64)
         and rows.size < MOST_NUMBERS
         and problem.stream is None
-        and jax.default_backend() == "gpu"
+    )
+
+
+def gpu_runs() -> bool:
+    return bool(
+        jax.default_backend() == "gpu"
         and has_triton(jax.devices()[0])
-        and find_spec("jax.experimental.pallas.triton") is not None  # deprecated since jax 0.11
         and os.environ.get("EDGEWISE_NATIVE", "1") != "0"
     )
+
+
+def pallas_has_triton() -> bool:
+    """It is deprecated since jax 0.11."""
+    return find_spec("jax.experimental.pallas.triton") is not None
 
 
 def has_triton(device: Any) -> bool:

@@ -1,7 +1,6 @@
 """The compiled rounds, in place of the simulator's own: NumPy's arrays, and threads of our own.
 
-XLA draws the samples, so that there is one copy of that, and is not called again until all rounds
-of a stretch are over.
+XLA draws the samples and is not called again until all rounds of a stretch are over.
 """
 
 import contextlib
@@ -20,23 +19,13 @@ from jax import Array
 from edgewise.backend.declared import declared
 from edgewise.backend.programs import compiled
 from edgewise.engines.native import panels, program, sketches
+from edgewise.engines.native.draws import picks
 from edgewise.engines.native.estimators import SEGA
 from edgewise.engines.native.fallback import plain_rounds_run
 from edgewise.engines.native.kernels import COLUMNS, PanelState
 from edgewise.engines.native.panels import Numbers
 from edgewise.engines.native.work_sharing import STOP, WORDS
 from edgewise.engines.simulator import Simulator
-from edgewise.problem.block import Block
-
-
-def picks(p: Block, random_bits: Array, coins: int) -> tuple[Array, ...]:
-    """(steps, v b) samples, (v b,) their shares and (v,) how many they are, as every round has; and
-    (steps, v coins) bits that estimators toss before they draw."""
-    tossed, bits = random_bits[:, 0, :, :coins], random_bits[:, 0, :, coins:]
-    at = jax.vmap(lambda now: p.pick(now).at)(bits)
-    one = p.pick(bits[0])
-    tossed = tossed.reshape(len(at), -1) if coins else jnp.zeros((len(at), 0), tossed.dtype)
-    return at.reshape(len(at), -1), one.share.reshape(-1), one.batch, tossed
 
 
 class Cores:
