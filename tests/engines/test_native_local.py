@@ -10,7 +10,7 @@ from edgewise.engines import native
 from edgewise.methods.knowledge import whole_network
 
 pytest.importorskip("numba", reason="compiled rounds need Numba: pip install 'edgewise[fast]'")
-from edgewise.engines.native.lazy_coordinates import softly
+from edgewise.engines.native.lazy_coordinates import Kind, softly
 
 GRAPH = ew.Graph.random(7, 12, seed=1)
 
@@ -63,14 +63,15 @@ def test_a_coordinate_catches_up_as_if_it_had_made_every_step():
     """Through zero, to zero and away from it."""
     rng, a, most, crossed, rests = np.random.default_rng(0), 0.9, 30, 0, 0
     power = a ** np.arange(most + 1)
-    series = np.append(0, np.cumsum(power[:-1]))
+    powers = np.stack([power, np.append(0, np.cumsum(power[:-1]))], 1)
+    kind = Kind(powers, 1.0, 0.1, -np.inf, np.inf)
     for _ in range(300):
         x, force, m = rng.normal(), 0.15 * rng.normal(), int(rng.integers(most + 1))
         step = x
         for _ in range(m):
             y = a * step + force
             step = y - np.clip(y, -0.1, 0.1)
-        found = softly(power, series, x, force, 0.1, m)
+        found = softly(kind, 0, x, force, 0.1, m)
         assert abs(found - step) < 1e-12
         crossed, rests = crossed + (step * x < 0), rests + (step == 0)
     assert crossed > 20
@@ -86,7 +87,7 @@ def test_short_rows_have_a_stiffer_intercept():
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_as_the_plain_rounds(monkeypatch, name):
+def test_as_the_plain_rounds(monkeypatch, caplog, name):
     make, gradient, local = CASES[name]
     problem, method = make(), ew.PrimalDual(gradient, local=local)
     found = []
@@ -95,6 +96,7 @@ def test_as_the_plain_rounds(monkeypatch, name):
         assert native.fits_local(problem, method) == (switch == "1")
         options = {"rounds": 30, "record_every": 7, "reference": False}
         found.append(ew.solve(problem, GRAPH, method, **options))
+    assert "no compiled rounds" not in caplog.text
     ours, plain = found
     assert np.abs(plain.X).max() > 0.02
     if "box" in name:

@@ -3,7 +3,7 @@
 Between two touches a step is x <- soft(a x + b, threshold), with one a and one b. Without a
 threshold many of them are one linear map. With one they are while x keeps its sign: for how long, a
 logarithm tells. Within bounds they are that map, clipped: x goes one way, and where it meets a
-bound it stays.
+bound it stays. All of it needs 0 < a < 1, as it is where eta is less than 1 / ridge.
 """
 
 # mypy: ignore-errors
@@ -11,57 +11,137 @@ bound it stays.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+from numba import njit, types
+from numba.extending import overload
 
 from edgewise.engines.native.vectors import unowned
 
 CONTRACTED = {"contract", "nsz"}
+# columns of `EachLazy.numbers`: gamma, shrunk by the penalty; log a; 1 - a; and what clips
+PULL, LOG, LESS, THRESHOLD, LOWER, UPPER, NUMBERS = range(7)
 
 
 class Lazy(NamedTuple):
-    """Of one node and round: after m steps x <- x power[m] + pull (U - mean) series[m]. Rows: of
-    coordinates with ridge and penalty, and of the intercept."""
+    """Of one node and round: after m steps x <- x powers[m, 0] + pull (U - mean) powers[m, 1].
+    Leading: coordinates with ridge and penalty, and the intercept."""
 
-    power: Any  # (2, most + 1)
-    series: Any  # (2, most + 1)
+    powers: Any  # (2, most + 1, 2)
     pull: Any  # (2,) gamma, shrunk where there is a penalty
     threshold: Any  # (2,) shrunk too
     lower: Any  # (2,)
     upper: Any  # (2,)
     current: Any  # (n,) steps that a coordinate has made
+    point: Any  # (n, 2) x, and U - mean
+
+
+class EachLazy(NamedTuple):
+    """The same, where each coordinate has numbers of its own."""
+
+    numbers: Any  # (v, n, NUMBERS) of all nodes
+    current: Any
+    point: Any
 
 
 class Kind(NamedTuple):
-    """Of some coordinates, rows of `Lazy`."""
+    """Of some coordinates, an entry of `Lazy`."""
 
-    power: Any
-    series: Any
+    powers: Any
     pull: Any
     threshold: Any
     lower: Any
     upper: Any
 
 
-def make_lazy(most: int, n: int) -> Lazy:
+class EachKind(NamedTuple):
+    numbers: Any  # (n, NUMBERS) of one node
+
+
+def make_lazy(most: int, n: int, dtype: Any, numbers: Any = None) -> Lazy | EachLazy:
     """For up to `most` steps of n coordinates, not yet filled in."""
-    tables = (np.empty((2, most + 1)) for _ in range(2))
-    return Lazy(*tables, *(np.empty(2) for _ in range(4)), np.empty(n, np.int64))
+    current, point = np.empty(n, np.int32), np.empty((n, 2), dtype)
+    if numbers is not None:
+        return EachLazy(numbers, current, point)
+    return Lazy(np.empty((2, most + 1, 2)), *(np.empty(2) for _ in range(4)), current, point)
+
+
+def begin_lazy(lazy, node, i, ridge):
+    """What coordinates have in common before the first step of node i: the usual, the intercept."""
+
+
+def numbers_of(kind, c):
+    """pull, threshold, lower, upper of a coordinate."""
+
+
+def after(kind, c, m):
+    """What multiplies x, and the force, in m steps."""
 
 
 @njit
-def begin_lazy(lazy, node, i, ridge):
-    """Before the first step of node i."""
-    lazy.current[:] = 0
-    lazy.pull[0], lazy.pull[1] = node.gamma[i] * node.shrink[i], node.free[i]
-    lazy.threshold[0], lazy.threshold[1] = node.threshold[i] * node.shrink[i], 0
-    lazy.lower[0], lazy.upper[0] = node.lower[i], node.upper[i]
-    lazy.lower[1], lazy.upper[1] = -np.inf, np.inf
-    for free in range(2):
-        a = lazy.pull[free] * (node.rate[i] - (0.0 if free else ridge))
-        lazy.power[free, 0], lazy.series[free, 0] = 1, 0
-        for m in range(1, node.steps[i] + 1):
-            lazy.power[free, m] = a * lazy.power[free, m - 1]
-            lazy.series[free, m] = a * lazy.series[free, m - 1] + 1
+def kind_of(lazy, free):
+    """free: 1 for the intercept's."""
+    return Kind(
+        unowned(lazy.powers[free]),
+        lazy.pull[free],
+        lazy.threshold[free],
+        lazy.lower[free],
+        lazy.upper[free],
+    )
+
+
+@overload(begin_lazy)
+def begin_any(lazy, node, i, ridge):
+    if lazy.instance_class is EachLazy:
+
+        def begin(lazy, node, i, ridge):
+            kind = EachKind(unowned(lazy.numbers[i]))
+            return kind, kind
+
+        return begin
+
+    def begin(lazy, node, i, ridge):
+        lazy.pull[0], lazy.pull[1] = node.gamma[i] * node.shrink[i], node.free[i]
+        lazy.threshold[0], lazy.threshold[1] = node.threshold[i] * node.shrink[i], 0
+        lazy.lower[0], lazy.upper[0] = node.lower[i], node.upper[i]
+        lazy.lower[1], lazy.upper[1] = -np.inf, np.inf
+        for free in range(2):
+            a, made = lazy.pull[free] * (node.rate[i] - (0.0 if free else ridge)), lazy.powers[free]
+            made[0, 0], made[0, 1] = 1, 0
+            for m in range(1, node.steps[i] + 1):
+                made[m, 0], made[m, 1] = a * made[m - 1, 0], a * made[m - 1, 1] + 1
+        return kind_of(lazy, 0), kind_of(lazy, 1)
+
+    return begin
+
+
+def is_each(kind: types.BaseNamedTuple) -> bool:
+    return kind.instance_class is EachKind
+
+
+@overload(numbers_of)
+def any_numbers(kind, c):
+    if is_each(kind):
+
+        def numbers(kind, c):
+            own = kind.numbers
+            return own[c, PULL], own[c, THRESHOLD], own[c, LOWER], own[c, UPPER]
+
+        return numbers
+
+    return lambda kind, c: (kind.pull, kind.threshold, kind.lower, kind.upper)
+
+
+@overload(after)
+def after_any(kind, c, m):
+    if is_each(kind):
+
+        def each(kind, c, m):
+            gone = np.expm1(m * kind.numbers[c, LOG])
+            less = kind.numbers[c, LESS]
+            return 1 + gone, -gone / less if less > 0 else float(m)
+
+        return each
+
+    return lambda kind, c, m: (kind.powers[m, 0], kind.powers[m, 1])
 
 
 @njit
@@ -81,8 +161,16 @@ def until_zero(a, x, drift, m):
 
 
 @njit
-def softly(power, series, x, force, threshold, m):
+def moved_on(kind, c, x, drift, m):
+    """x after m steps x <- a x + drift."""
+    power, series = after(kind, c, m)
+    return power * x + drift * series
+
+
+@njit
+def softly(kind, c, x, force, threshold, m):
     """x after m steps with a threshold."""
+    a = after(kind, c, 1)[0]
     while m > 0:
         if x == 0:
             x = soft(force, threshold)
@@ -92,71 +180,90 @@ def softly(power, series, x, force, threshold, m):
             continue
         sign = 1.0 if x > 0 else -1.0
         drift = force - sign * threshold
-        end = power[m] * x + drift * series[m]
+        end = moved_on(kind, c, x, drift, m)
         if end * sign > 0:  # it goes one way, towards where it would rest
             return end
-        kept = until_zero(power[1], x, drift, m)
-        while kept > 0 and (power[kept] * x + drift * series[kept]) * sign <= 0:
+        kept = until_zero(a, x, drift, m)
+        while kept > 0 and moved_on(kind, c, x, drift, kept) * sign <= 0:
             kept -= 1
-        while kept + 1 < m and (power[kept + 1] * x + drift * series[kept + 1]) * sign > 0:
+        while kept + 1 < m and moved_on(kind, c, x, drift, kept + 1) * sign > 0:
             kept += 1
-        x = soft(power[1] * (power[kept] * x + drift * series[kept]) + force, threshold)
+        x = soft(a * moved_on(kind, c, x, drift, kept) + force, threshold)
         m -= kept + 1
     return x
 
 
-@njit
-def of_kind(lazy, free):
-    """What coordinates of a kind have in common; free: 1 for the intercept's."""
-    tables = unowned(lazy.power[free]), unowned(lazy.series[free])
-    return Kind(*tables, lazy.pull[free], lazy.threshold[free], lazy.lower[free], lazy.upper[free])
+@njit(forceinline=True)
+def later(kind, c, x, G, m):
+    """x after m steps, of which none was its own; G = U - mean."""
+    pull, threshold, lower, upper = numbers_of(kind, c)
+    force = pull * G
+    if threshold > 0:
+        if x == 0 and abs(force) <= threshold:
+            return x
+        return softly(kind, c, x, force, threshold, m)
+    if m > 0 and (x < lower or x > upper):  # the first step brings it within bounds
+        x, m = min(max(after(kind, c, 1)[0] * x + force, lower), upper), m - 1
+    power, series = after(kind, c, m)
+    return min(max(power * x + force * series, lower), upper)
 
 
 @njit(forceinline=True)
-def later(kind, x, force, m):
-    """x after m steps, of which none was its own."""
-    if kind.threshold > 0:
-        if m == 1:
-            return soft(kind.power[1] * x + force, kind.threshold)
-        if x == 0 and abs(force) <= kind.threshold:
-            return x
-        return softly(kind.power, kind.series, x, force, kind.threshold, m)
-    if m > 0 and (x < kind.lower or x > kind.upper):  # the first step brings it within bounds
-        x, m = min(max(kind.power[1] * x + force, kind.lower), kind.upper), m - 1
-    return min(max(kind.power[m] * x + force * kind.series[m], kind.lower), kind.upper)
+def one_step(kind, c, x, G):
+    pull, threshold, lower, upper = numbers_of(kind, c)
+    y = after(kind, c, 1)[0] * x + pull * G
+    return min(max(soft(y, threshold), lower), upper)
 
 
 @njit(fastmath=CONTRACTED)
-def catch_up(kind, current, x, mean, U, columns, values, t):
+def catch_up(kind, current, point, columns, values, t):
     """Coordinates of a sample after t steps; its margin."""
     z = 0.0
     for q in range(len(columns)):
         c = columns[q]
         m = t - current[c]
         if m > 0:
-            x[c] = later(kind, x[c], kind.pull * (U[c] - mean[c]), m)
+            point[c, 0] = later(kind, c, point[c, 0], point[c, 1], m)
             current[c] = t
-        z += values[q] * x[c]
+        z += values[q] * point[c, 0]
     return z
 
 
 @njit(fastmath=CONTRACTED)
-def touch(kind, current, x, mean, U, columns, values, t, change, K):
+def touch(kind, current, point, columns, values, t, change, K):
     """Step t of a sample's coordinates."""
-    part, a = change / K, kind.power[1]
+    part = change / K
     for q in range(len(columns)):
         c = columns[q]
-        y = a * x[c] + kind.pull * (U[c] - mean[c] - change * values[q])
-        x[c] = min(max(soft(y, kind.threshold), kind.lower), kind.upper)
-        mean[c] += part * values[q]
+        point[c, 0] = one_step(kind, c, point[c, 0], point[c, 1] - change * values[q])
+        point[c, 1] -= part * values[q]
         current[c] = t + 1
 
 
 @njit(fastmath=CONTRACTED)
-def catch_up_all(kind, current, x, mean, U, many, t):
-    """The first so many coordinates."""
-    for c in range(many):
-        m = t - current[c]
+def look(kind, current, point, before, first, last, t):
+    """Coordinates after t steps. If the next is no sample's, how far it takes them, and how far
+    they are then from `before`, both squared."""
+    moved, way = 0.0, 0.0
+    for c in range(first, last):
+        x, m = point[c, 0], t - current[c]
         if m > 0:
-            x[c] = later(kind, x[c], kind.pull * (U[c] - mean[c]), m)
-            current[c] = t
+            x = later(kind, c, x, point[c, 1], m)
+            point[c, 0], current[c] = x, t
+        new = one_step(kind, c, x, point[c, 1])
+        moved += (new - x) ** 2
+        way += (new - before[c]) ** 2
+    return moved, way
+
+
+@njit(fastmath=CONTRACTED)
+def correction(kind, point, before, columns, values, change):
+    """What a sample's step adds to both: to be taken before it is."""
+    moved, way = 0.0, 0.0
+    for q in range(len(columns)):
+        c = columns[q]
+        x, G = point[c, 0], point[c, 1]
+        plain, new = one_step(kind, c, x, G), one_step(kind, c, x, G - change * values[q])
+        moved += (new - x) ** 2 - (plain - x) ** 2
+        way += (new - before[c]) ** 2 - (plain - before[c]) ** 2
+    return moved, way

@@ -1,8 +1,7 @@
 """The local steps of some nodes between two messages, each node's state in the nearest caches.
 
 The formulas are those of `methods.local_training`, `gradients.saga` and `gradients.svrg`, which the
-tests hold them to. With sparse rows a step touches the coordinates of its sample only
-(`lazy_coordinates`).
+tests hold them to. Sparse rows have kernels of their own: `sparse_kernels`.
 """
 
 # mypy: ignore-errors
@@ -14,17 +13,9 @@ import numpy as np
 from numba import njit
 
 from edgewise.engines.native.estimators import SAGA, slope_at
-from edgewise.engines.native.lazy_coordinates import (
-    begin_lazy,
-    catch_up,
-    catch_up_all,
-    of_kind,
-    touch,
-)
 from edgewise.engines.native.program import sources
-from edgewise.engines.native.vectors import unowned
 
-COMPILED = "estimators", "kernels", "lazy_coordinates", "local_kernels", "program", "vectors"
+COMPILED = "estimators", "kernels", "local_kernels", "program", "vectors"
 FAST = {"contract", "nsz", "reassoc"}
 
 
@@ -211,54 +202,6 @@ def train_dense(rule, ridge, samples, edges, node, looks, s, sent, into, bits, f
         answer(edges, sent, i, x, into)
 
 
-@njit
-def train_sparse(
-    rule, ridge, samples, edges, node, looks, s, sent, into, bits, first, last, spare, lazy
-):  # fmt: skip
-    """SAGA. samples.rows: (values, columns, begin); an intercept comes last."""
-    U, before, previous = unowned(spare[0]), unowned(spare[1]), unowned(spare[2])
-    values, columns, begin, bias = samples.rows
-    values, columns, current = unowned(values), unowned(columns), unowned(lazy.current)
-    there = 1 if bias >= 0 else 0
-    intercept, one = np.full(there, bias, columns.dtype), np.ones(there, values.dtype)
-    for i in range(first, last):
-        x, K, mean = unowned(s.X[i]), samples.counts[i], unowned(s.mean[i])
-        gather(edges, sent, i, U)
-        before[:] = x
-        begin_lazy(lazy, node, i, ridge)
-        usual, free, own = of_kind(lazy, 0), of_kind(lazy, 1), len(x) - there
-        stretch, made = -(-node.steps[i] // looks), 0
-        for t in range(node.steps[i]):
-            look = (t + 1) % stretch == 0 and node.enough[i] > 0
-            if look:
-                catch_up_all(usual, current, x, mean, U, own, t)
-                catch_up(free, current, x, mean, U, intercept, one, t)
-                previous[:] = x
-            row = samples.first[i] + picked(bits[i, t], K)
-            at, with_ = columns[begin[row] : begin[row + 1]], values[begin[row] : begin[row + 1]]
-            z = catch_up(usual, current, x, mean, U, at, with_, t)
-            z += catch_up(free, current, x, mean, U, intercept, one, t)
-            new = slope_at(rule, samples.labels, samples.scale, s.table, row, z)
-            delta = new - s.table[row]
-            s.table[row] = new
-            touch(usual, current, x, mean, U, at, with_, t, delta, K)
-            touch(free, current, x, mean, U, intercept, one, t, delta, K)
-            made = t + 1
-            if look:
-                catch_up_all(usual, current, x, mean, U, own, made)
-                catch_up(free, current, x, mean, U, intercept, one, made)
-                moved, way = distances(x, previous, before)
-                if settled(node, i, moved**2, way**2):
-                    break
-        catch_up_all(usual, current, x, mean, U, own, made)
-        catch_up(free, current, x, mean, U, intercept, one, made)
-        s.calls[i] += made
-        answer(edges, sent, i, x, into)
-        if bias >= 0:
-            for e in range(edges.begin[i], edges.begin[i + 1]):
-                into[e, bias] = 2 * node.stiff[e] * x[bias] - sent[edges.reverse[e], bias]
-
-
 def kept_with(number):
     """As in `program`."""
 
@@ -267,12 +210,7 @@ def kept_with(number):
         if number >= 0:
             train_dense(*args)
 
-    @njit(nogil=True, cache=True)
-    def sparse(*args):
-        if number >= 0:
-            train_sparse(*args)
-
-    return dense, sparse
+    return dense
 
 
-dense, sparse = kept_with(sources(Path(__file__).parent, COMPILED))
+dense = kept_with(sources(Path(__file__).parent, COMPILED))

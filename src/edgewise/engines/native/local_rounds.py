@@ -2,17 +2,20 @@
 round, and a few threads that share the nodes."""
 
 import contextlib
+import itertools
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from edgewise.engines.native import local_kernels, panels
+from edgewise.engines.native import local_kernels, panels, sparse_kernels
+from edgewise.engines.native.edge_kernels import WINDOW
 from edgewise.engines.native.estimators import Samples
 from edgewise.engines.native.fallback import plain_rounds_run
 from edgewise.engines.native.lazy_coordinates import make_lazy
@@ -20,17 +23,13 @@ from edgewise.engines.native.local_kernels import Local, Node
 from edgewise.engines.native.panels import Numbers, read_only
 from edgewise.engines.native.rounds import SPARE_CORES
 from edgewise.engines.native.soft_threshold import bounds, threshold_and_shrink
+from edgewise.engines.native.sparse_kernels import SparseRows, Sums
 from edgewise.engines.simulator import Simulator
 from edgewise.methods.local_training import LOOKS
 
 PARTS = 4  # of a thread's nodes: some take longer than others
 
-
-class SparseRows(NamedTuple):
-    values: Any
-    columns: Any
-    begin: Any  # (N + 1,) a row's first entry
-    bias: Any  # () the intercept's coordinate, or -1
+Share = Callable[..., None]
 
 
 class LocalSimulator(Simulator):
@@ -90,42 +89,80 @@ class LocalSimulator(Simulator):
             extra = extra._replace(
                 total=jnp.asarray(s.total), done=done, length=length, journey=trip
             )
-        mean, calls = jnp.asarray(s.mean), jnp.asarray(s.calls)
+        X, mean, sent = map(jnp.from_dlpack, (s.X, s.mean, sent))  # a copy would take as long as
+        calls = jnp.asarray(s.calls)  # some rounds
         memory = memory._replace(table=s.table, mean=mean, calls=calls, extra=extra)
-        return old._replace(X=jnp.asarray(s.X), memory=memory), (jnp.asarray(sent),)
+        return old._replace(X=X, memory=memory), (sent,)
 
     def train(self, given: Any, carry: Any, random_bits: Numbers, nodes: int) -> Numbers:
         """What is sent after so many rounds of the first so many nodes."""
-        rule, ridge, samples, edges, node, s = given
-        sent = np.array(carry[1][0])
-        into, n, dtype = np.empty_like(sent), self.problem.size, self.dtype
-        sparse = isinstance(samples.rows, SparseRows)
+        samples = given[2]
         v = self.problem.nodes
         with SPARE_CORES.borrowed(min(v, 64) - 1 if nodes else 0) as helpers:
             workers = 1 + helpers
             cuts = np.linspace(0, nodes, min(max(nodes, 1), PARTS * workers) + 1).astype(np.int64)
-            spare = [panels.aligned((3, n), dtype) for _ in cuts[1:]]
-            lazy = [make_lazy(int(node.steps.max()), n) for _ in spare]
-
-            def part(k: int, sent: Numbers, into: Numbers, bits: Numbers) -> None:
-                known = (rule, ridge, samples, edges, node, LOOKS, s, sent, into, bits)
-                own = (cuts[k], cuts[k + 1], spare[k])
-                if sparse:
-                    local_kernels.sparse(*known, *own, lazy[k])
-                else:
-                    local_kernels.dense(*known, *own)
-
+            parts = list(itertools.pairwise(cuts))
+            sparse = isinstance(samples.rows, SparseRows)
             with ThreadPoolExecutor(workers) as pool:
-                for bits in random_bits:
-                    bits = read_only(bits)
+
+                def share(work: Any, *arguments: Any) -> None:
+                    """work(k, first, last, ...) of every part, by all workers."""
                     if workers == 1:
-                        for k in range(len(spare)):
-                            part(k, sent, into, bits)
-                    else:
-                        jobs = [pool.submit(part, k, sent, into, bits) for k in range(len(spare))]
-                        for job in jobs:
-                            job.result()
-                    sent, into = into, sent
+                        for k, (first, last) in enumerate(parts):
+                            work(k, first, last, *arguments)
+                        return
+                    jobs = [pool.submit(work, k, *ends, *arguments) for k, ends in enumerate(parts)]
+                    for job in jobs:
+                        job.result()
+
+                training = self.train_sparse if sparse else self.train_dense
+                return training(given, carry[1][0], random_bits, len(parts), share)
+
+    def train_dense(
+        self, given: Any, sent: Any, random_bits: Numbers, parts: int, share: Share
+    ) -> Numbers:
+        *known, s = given
+        sent, into = own(sent), own(sent)
+        spare = [panels.aligned((3, self.problem.size), self.dtype) for _ in range(parts)]
+
+        def part(k: int, first: int, last: int, *messages: Numbers) -> None:
+            local_kernels.dense(*known, LOOKS, s, *messages, first, last, spare[k])
+
+        for bits in random_bits:
+            share(part, sent, into, read_only(bits))
+            sent, into = into, sent
+        return sent
+
+    def train_sparse(
+        self, given: Any, sent: Any, random_bits: Numbers, parts: int, share: Share
+    ) -> Numbers:
+        rule, ridge, samples, edges, node, s = given
+        n, bias, most = self.problem.size, samples.rows.bias, int(node.steps.max())
+        lazy = [make_lazy(most, n, self.dtype, self.each_number) for _ in range(parts)]
+        spare = [panels.aligned((n,), self.dtype) for _ in range(parts)]
+        sums = self.sums
+
+        def begin(k: int, first: int, last: int, sent: Numbers) -> None:
+            sparse_kernels.beginning(edges, sent, sums, first, last)
+
+        def part(k: int, first: int, last: int, bits: Numbers, now: int) -> None:
+            known = (rule, ridge, samples, edges, node, LOOKS, s, sums, bits, now)
+            sparse_kernels.rounds(*known, first, last, spare[k], lazy[k])
+
+        def settle(k: int, first: int, last: int, done: int, *messages: Numbers) -> None:
+            into, sent = messages
+            known = (edges, node.stiff, sent, sums, bias, done, first, last)
+            sparse_kernels.settling(*known, into)
+
+        for start in range(0, len(random_bits), WINDOW):
+            stretch = random_bits[start : start + WINDOW]
+            sent = read_only(sent)
+            into = panels.aligned(sent.shape, self.dtype)
+            share(begin, sent)
+            for now, bits in enumerate(stretch):
+                share(part, read_only(bits), now)
+            share(settle, len(stretch), into, sent)
+            sent = into
         return sent
 
     def prepared(self, carry: Any) -> tuple[Any, ...]:
@@ -157,6 +194,17 @@ class LocalSimulator(Simulator):
         edges = panels.edges_of(p, self.network)
         return rule, float(p.loss.ridge), samples, edges, node
 
+    @cached_property
+    def sums(self) -> Sums:
+        """Of a stretch of rounds, one after another."""
+        shape = self.problem.nodes, self.problem.size
+        return Sums(*(panels.aligned(shape, self.dtype) for _ in range(4)))
+
+    @cached_property
+    def each_number(self) -> Numbers | None:
+        """(v, n, NUMBERS) where coordinates have penalties of their own."""
+        return None
+
     def rows(self) -> Any:
         X = self.problem.shards.X
         if isinstance(X, np.ndarray):
@@ -174,6 +222,13 @@ class LocalSimulator(Simulator):
         total = np.array(epoch.total) if hasattr(epoch, "total") else nothing
         start, last = (nothing,) * 2 if trip is None else map(np.array, (trip.start, trip.last))
         return Local(
-            *(np.array(old.X), np.array(m.mean), flat.table, flat.calls, total, start, last),
+            *(own(old.X), own(m.mean), flat.table, flat.calls, total, start, last),
             *(flat.path, flat.done, flat.length, flat.shortest, flat.longest),
         )
+
+
+def own(a: Any) -> Numbers:
+    """A copy to be changed, which JAX can take over as it is."""
+    made = panels.aligned(a.shape, a.dtype)
+    made[:] = a
+    return made
