@@ -169,7 +169,7 @@ def moved_on(kind, c, x, drift, m):
 
 @njit
 def softly(kind, c, x, force, threshold, m):
-    """x after m steps with a threshold."""
+    """x after m steps with a threshold, also through zero."""
     a = after(kind, c, 1)[0]
     while m > 0:
         if x == 0:
@@ -181,7 +181,7 @@ def softly(kind, c, x, force, threshold, m):
         sign = 1.0 if x > 0 else -1.0
         drift = force - sign * threshold
         end = moved_on(kind, c, x, drift, m)
-        if end * sign > 0:  # it goes one way, towards where it would rest
+        if end * sign > 0:
             return end
         kept = until_zero(a, x, drift, m)
         while kept > 0 and moved_on(kind, c, x, drift, kept) * sign <= 0:
@@ -199,13 +199,25 @@ def later(kind, c, x, G, m):
     pull, threshold, lower, upper = numbers_of(kind, c)
     force = pull * G
     if threshold > 0:
-        if x == 0 and abs(force) <= threshold:
-            return x
+        power, series = after(kind, c, m)
+        sign = 1.0 if (x if x != 0 else force) > 0 else -1.0
+        end = power * x + (force - sign * threshold) * series
+        if end * sign > 0:  # it goes one way, towards where it would rest
+            return end
+        if abs(force) <= threshold:  # that is zero
+            return 0.0
         return softly(kind, c, x, force, threshold, m)
     if m > 0 and (x < lower or x > upper):  # the first step brings it within bounds
         x, m = min(max(after(kind, c, 1)[0] * x + force, lower), upper), m - 1
     power, series = after(kind, c, m)
     return min(max(power * x + force * series, lower), upper)
+
+
+@njit(forceinline=True)
+def rests(kind, c, x, G):
+    """Whether no number of steps moves it from zero: with a threshold so are most."""
+    pull, threshold, _, _ = numbers_of(kind, c)
+    return threshold > 0 and x == 0 and abs(pull * G) <= threshold
 
 
 @njit(forceinline=True)
@@ -246,11 +258,14 @@ def look(kind, current, point, before, first, last, t):
     they are then from `before`, both squared."""
     moved, way = 0.0, 0.0
     for c in range(first, last):
-        x, m = point[c, 0], t - current[c]
+        x, G, m = point[c, 0], point[c, 1], t - current[c]
+        if rests(kind, c, x, G):
+            way += before[c] ** 2
+            continue
         if m > 0:
-            x = later(kind, c, x, point[c, 1], m)
+            x = later(kind, c, x, G, m)
             point[c, 0], current[c] = x, t
-        new = one_step(kind, c, x, point[c, 1])
+        new = one_step(kind, c, x, G)
         moved += (new - x) ** 2
         way += (new - before[c]) ** 2
     return moved, way

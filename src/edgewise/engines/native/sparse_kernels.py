@@ -22,6 +22,7 @@ from edgewise.engines.native.lazy_coordinates import (
     correction,
     later,
     look,
+    rests,
     touch,
 )
 from edgewise.engines.native.local_kernels import picked, settled
@@ -178,7 +179,7 @@ def answer(usual, free, s, sums, bias, now, i, U, lazy, made):
         current[bias] = made
     for c in range(n):
         m, new, G = made - current[c], point[c, 0], point[c, 1]
-        if m > 0:
+        if m > 0 and not rests(usual, c, new, G):
             new = later(usual, c, new, G, m)
         x[c] = new
         own[c] += new
