@@ -8,11 +8,13 @@ from uneven import problem_of
 import edgewise as ew
 from edgewise.engines import native
 from edgewise.methods.knowledge import whole_network
+from edgewise.sklearn.solver_problem import ScaledElasticNet, ScaledRidge
 
 pytest.importorskip("numba", reason="compiled rounds need Numba: pip install 'edgewise[fast]'")
 from edgewise.engines.native.lazy_coordinates import Kind, softly
 
 GRAPH = ew.Graph.random(7, 12, seed=1)
+SPREAD = np.geomspace(0.05, 5, 260)  # weights of columns, or bounds
 
 
 def dense_of(**options):
@@ -51,6 +53,22 @@ CASES = {
         9,
     ),
     "sparse-positive": (lambda: sparse_of(penalty=ew.NonNegative()), ew.SAGA(), "auto"),
+    "sparse-scaled": (
+        lambda: sparse_of(penalty=ScaledRidge(SPREAD), weights="sample", intercept=True),
+        ew.SAGA(),
+        "auto",
+    ),
+    "sparse-scaled-l1": (
+        lambda: sparse_of(penalty=ScaledElasticNet(0.02 * SPREAD, SPREAD), intercept=True),
+        ew.SAGA(),
+        "auto",
+    ),
+    "sparse-bounds": (lambda: sparse_of(penalty=ew.Box(-0.02 * SPREAD, 0.05)), ew.SAGA(), "auto"),
+    "sparse-kinds": (
+        lambda: sparse_of(penalty=3 * [ew.L1(1e-3)] + 3 * [ew.NonNegative()] + [ew.SquaredL2(0.1)]),
+        ew.SAGA(),
+        40,
+    ),
     "sparse-short": (
         lambda: sparse_of(0.1, penalty=ew.SquaredL2(1e-3), weights="sample", intercept=True),
         ew.SAGA(),
@@ -121,6 +139,7 @@ def test_the_plain_rounds_run_where_numba_fails(monkeypatch, caplog):
 def test_what_it_leaves_to_the_plain_rounds():
     method = ew.PrimalDual(ew.SAGA(), local=5)
     assert native.fits_local(dense_of(), method)
+    assert native.fits_local(sparse_of(), ew.PrimalDual(ew.SAGA(), local=5, eta=99.0))
     for problem, other in (
         (problem_of(40, nodes=7), method),
         (dense_of(), ew.PrimalDual(ew.SAGA())),
@@ -131,5 +150,7 @@ def test_what_it_leaves_to_the_plain_rounds():
         (dense_of(intercept=True), method),
         (sparse_of(), ew.PrimalDual(ew.SVRG(), local=5)),
         (dense_of(penalty=ew.Box(np.full(260, -1.0), 1.0)), method),
+        (sparse_of(), ew.PrimalDual(ew.SAGA(), local=5, eta=100.0)),  # 1 / ridge
+        (sparse_of(penalty=ew.L2Ball(1.0)), method),
     ):
         assert not native.fits_local(problem, other)

@@ -96,6 +96,7 @@ class ScaledElasticNet:
     """Σ_j l1_j |x_j| + l2_j/2 x_j²: the plain one, once every feature has a scale of its own."""
 
     separable: ClassVar[bool] = True
+    compiled_as = "scaled-elastic-net"
 
     l1: Any  # (n,)
     l2: Any  # (n,)
@@ -118,6 +119,7 @@ class ScaledRidge:
 
     separable: ClassVar[bool] = True
     quadratic: ClassVar[bool] = True
+    compiled_as = "scaled-ridge"
 
     ridge: Any  # (n,)
 

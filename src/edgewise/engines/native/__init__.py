@@ -26,7 +26,7 @@ from edgewise.engines.native.formulas import (
     LOSSES,
     ORACLES,
 )
-from edgewise.engines.native.soft_threshold import bounds_alike, thresholds_softly
+from edgewise.engines.native.soft_threshold import alike, separable, thresholds_softly
 from edgewise.engines.simulator import Simulator
 from edgewise.graph.graph import Graph
 
@@ -77,7 +77,7 @@ def fits_cuda(problem: Any, method: Any) -> bool:
             )
             or (local and declared(gradient) in LOCAL_ESTIMATORS)
         )
-        and (thresholds_softly(problem) or bounds_alike(problem))
+        and alike(problem)
         and plain_data(problem)
         and gpu_runs()
         and (os.environ.get("EDGEWISE_NATIVE", "1") == "cuda" or not pallas_has_triton())
@@ -155,13 +155,23 @@ def fits_local(problem: Any, method: Any) -> bool:
         and method.local != 1
         and declared(method.gradient) in LOCAL_ESTIMATORS
         and method.gradient.batch == 1
-        and (thresholds_softly(problem) or bounds_alike(problem))
         and (
-            (isinstance(rows, np.ndarray) and not problem.intercept)
-            or (sp.issparse(rows) and declared(method.gradient) == "saga")
+            (isinstance(rows, np.ndarray) and not problem.intercept and alike(problem))
+            or (sp.issparse(rows) and catches_up(problem, method))
         )
         and getattr(rows, "dtype", None) in (np.float32, np.float64)
         and numba_runs(problem)
+    )
+
+
+def catches_up(problem: Any, method: Any) -> bool:
+    """Whether what many steps do to a coordinate that no sample touches is known in closed form:
+    not where steps of 1 / ridge and more, given by hand, have it swing about."""
+    by_rule = isinstance(method.eta, str)
+    return bool(
+        declared(method.gradient) == "saga"
+        and separable(problem)
+        and (by_rule or np.all(np.asarray(method.eta) * problem.loss.ridge < 1))
     )
 
 

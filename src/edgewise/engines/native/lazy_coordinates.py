@@ -69,11 +69,21 @@ def begin_lazy(lazy, node, i, ridge):
 
 
 def numbers_of(kind, c):
-    """pull, threshold, lower, upper of a coordinate."""
+    """a, pull, threshold, lower, upper of a coordinate."""
 
 
 def after(kind, c, m):
     """What multiplies x, and the force, in m steps."""
+
+
+def each_coordinate(eta: Any, total: Any, ridge: Any, terms: Any) -> np.ndarray:
+    """(v, n, NUMBERS) from steps and sums of rho, (v, 1) or (v, n) each as ridge may be; terms: of
+    the penalties the weights of |x|_1 and |x|^2 / 2, and the bounds."""
+    l1, l2, lower, upper = terms
+    pull = 1 / (1 / eta + total + l2)
+    less = (total + l2 + ridge) * pull  # 1 - a itself would lose digits
+    numbers = pull, np.log1p(-less), less, pull * l1, lower, upper
+    return np.stack(np.broadcast_arrays(*numbers), -1)
 
 
 @njit
@@ -123,11 +133,15 @@ def any_numbers(kind, c):
 
         def numbers(kind, c):
             own = kind.numbers
-            return own[c, PULL], own[c, THRESHOLD], own[c, LOWER], own[c, UPPER]
+            within = own[c, LOWER], own[c, UPPER]
+            return 1 - own[c, LESS], own[c, PULL], own[c, THRESHOLD], *within
 
         return numbers
 
-    return lambda kind, c: (kind.pull, kind.threshold, kind.lower, kind.upper)
+    def common(kind, c):
+        return kind.powers[1, 0], kind.pull, kind.threshold, kind.lower, kind.upper
+
+    return common
 
 
 @overload(after)
@@ -170,7 +184,7 @@ def moved_on(kind, c, x, drift, m):
 @njit
 def softly(kind, c, x, force, threshold, m):
     """x after m steps with a threshold, also through zero."""
-    a = after(kind, c, 1)[0]
+    a = numbers_of(kind, c)[0]
     while m > 0:
         if x == 0:
             x = soft(force, threshold)
@@ -196,7 +210,7 @@ def softly(kind, c, x, force, threshold, m):
 @njit(forceinline=True)
 def later(kind, c, x, G, m):
     """x after m steps, of which none was its own; G = U - mean."""
-    pull, threshold, lower, upper = numbers_of(kind, c)
+    a, pull, threshold, lower, upper = numbers_of(kind, c)
     force = pull * G
     if threshold > 0:
         power, series = after(kind, c, m)
@@ -208,7 +222,7 @@ def later(kind, c, x, G, m):
             return 0.0
         return softly(kind, c, x, force, threshold, m)
     if m > 0 and (x < lower or x > upper):  # the first step brings it within bounds
-        x, m = min(max(after(kind, c, 1)[0] * x + force, lower), upper), m - 1
+        x, m = min(max(a * x + force, lower), upper), m - 1
     power, series = after(kind, c, m)
     return min(max(power * x + force * series, lower), upper)
 
@@ -216,14 +230,14 @@ def later(kind, c, x, G, m):
 @njit(forceinline=True)
 def rests(kind, c, x, G):
     """Whether no number of steps moves it from zero: with a threshold so are most."""
-    pull, threshold, _, _ = numbers_of(kind, c)
+    _, pull, threshold, _, _ = numbers_of(kind, c)
     return threshold > 0 and x == 0 and abs(pull * G) <= threshold
 
 
 @njit(forceinline=True)
 def one_step(kind, c, x, G):
-    pull, threshold, lower, upper = numbers_of(kind, c)
-    y = after(kind, c, 1)[0] * x + pull * G
+    a, pull, threshold, lower, upper = numbers_of(kind, c)
+    y = a * x + pull * G
     return min(max(soft(y, threshold), lower), upper)
 
 

@@ -18,11 +18,16 @@ from edgewise.engines.native import local_kernels, panels, sparse_kernels
 from edgewise.engines.native.edge_kernels import WINDOW
 from edgewise.engines.native.estimators import Samples
 from edgewise.engines.native.fallback import plain_rounds_run
-from edgewise.engines.native.lazy_coordinates import make_lazy
+from edgewise.engines.native.lazy_coordinates import each_coordinate, make_lazy
 from edgewise.engines.native.local_kernels import Local, Node
 from edgewise.engines.native.panels import Numbers, read_only
 from edgewise.engines.native.rounds import SPARE_CORES
-from edgewise.engines.native.soft_threshold import bounds, threshold_and_shrink
+from edgewise.engines.native.soft_threshold import (
+    alike,
+    bounds,
+    by_coordinate,
+    threshold_and_shrink,
+)
 from edgewise.engines.native.sparse_kernels import SparseRows, Sums
 from edgewise.engines.simulator import Simulator
 from edgewise.methods.local_training import LOOKS
@@ -89,10 +94,11 @@ class LocalSimulator(Simulator):
             extra = extra._replace(
                 total=jnp.asarray(s.total), done=done, length=length, journey=trip
             )
-        X, mean, sent = map(jnp.from_dlpack, (s.X, s.mean, sent))  # a copy would take as long as
-        calls = jnp.asarray(s.calls)  # some rounds
+        # taken over as they are: copies would take as long as some rounds
+        X, mean, out = map(jnp.from_dlpack, (s.X, s.mean, sent))
+        calls = jnp.asarray(s.calls)
         memory = memory._replace(table=s.table, mean=mean, calls=calls, extra=extra)
-        return old._replace(X=X, memory=memory), (sent,)
+        return old._replace(X=X, memory=memory), (out,)
 
     def train(self, given: Any, carry: Any, random_bits: Numbers, nodes: int) -> Numbers:
         """What is sent after so many rounds of the first so many nodes."""
@@ -179,8 +185,11 @@ class LocalSimulator(Simulator):
             stiff = stiff * np.asarray(p.links.intercept)
         there = np.bincount(np.asarray(p.links.owner), stiff, len(total))[:, None]
         gamma, free = 1 / (1 / method.eta + total), 1 / (1 / method.eta + there)
-        softly = threshold_and_shrink(p.penalty.members[0], gamma)
-        box = bounds(p.penalty.members[0])
+        softly: Any = (0.0, 1.0)
+        box: Any = (-np.inf, np.inf)
+        if alike(self.problem):
+            softly = threshold_and_shrink(p.penalty.members[0], gamma)
+            box = bounds(p.penalty.members[0])
         numbers = (gamma, 1 / method.eta, total, *softly, free, *box)
         each = [np.broadcast_to(np.asarray(a, np.float64), gamma.shape)[:, 0] for a in numbers]
         steps = np.asarray(method.steps).astype(np.int64)
@@ -202,8 +211,20 @@ class LocalSimulator(Simulator):
 
     @cached_property
     def each_number(self) -> Numbers | None:
-        """(v, n, NUMBERS) where coordinates have penalties of their own."""
-        return None
+        """(v, n, NUMBERS) where coordinates, or nodes, have penalties of their own kinds."""
+        if alike(self.problem):
+            return None
+        p, shape = self.block, (self.problem.nodes, self.problem.size)
+        terms = np.zeros((4, *shape))  # an intercept keeps these
+        terms[2], terms[3] = -np.inf, np.inf
+        for h, mask in zip(p.penalty.members, p.penalty.masks, strict=True):
+            own = np.flatnonzero(mask)
+            for term, numbers in zip(terms, by_coordinate(h), strict=True):
+                some = np.broadcast_to(numbers, (shape[0], shape[1] - p.penalty.free))
+                term[own, : some.shape[1]] = some[own]
+        ridge = np.full(shape[1], float(p.loss.ridge)) * (1 if p.mask is None else p.mask)
+        total = np.asarray(p.edge_totals(), np.float64)
+        return each_coordinate(np.asarray(self.method.eta, np.float64), total, ridge, terms)
 
     def rows(self) -> Any:
         X = self.problem.shards.X

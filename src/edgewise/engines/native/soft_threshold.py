@@ -16,7 +16,11 @@ WEIGHTS: dict[str | None, Callable[[Any], tuple[Any, Any]]] = {
     "squared-l2": lambda h: (0.0, h.lam),
     "elastic-net": lambda h: (h.l1, h.l2),
 }
-
+# the same, where each coordinate has weights of its own
+SCALED: dict[str | None, Callable[[Any], tuple[Any, Any]]] = {
+    "scaled-ridge": lambda h: (0.0, h.ridge),
+    "scaled-elastic-net": lambda h: (h.l1, h.l2),
+}
 
 # the least and the most that a coordinate may be
 BOUNDS: dict[str | None, Callable[[Any], tuple[Any, Any]]] = {
@@ -40,6 +44,28 @@ def bounds_alike(problem: Any) -> bool:
         and kinds <= BOUNDS.keys()
         and all(np.ndim(bound) == 0 for h in each for bound in BOUNDS[declared(h)](h))
     )
+
+
+def alike(problem: Any) -> bool:
+    """Whether every node and coordinate has the same kind of penalty."""
+    return thresholds_softly(problem) or bounds_alike(problem)
+
+
+def separable(problem: Any) -> bool:
+    """Whether every node's penalty is one of these, of whatever kind."""
+    return {declared(h) for h in penalties_of(problem)} <= {*WEIGHTS, *SCALED, *BOUNDS}
+
+
+def by_coordinate(h: Any) -> tuple[np.ndarray, ...]:
+    """The two weights and the two bounds of such penalties, stacked: (v or 1, n or 1) each."""
+    kind = declared(h)
+    weights, within = (0.0, 0.0), (-np.inf, np.inf)
+    if kind in BOUNDS:
+        within = BOUNDS[kind](h)
+    else:
+        weights = (WEIGHTS | SCALED)[kind](h)
+    each = (np.asarray(a, np.float64) for a in (*weights, *within))
+    return tuple(a.reshape(1 if a.ndim == 0 else len(a), -1) for a in each)
 
 
 def penalties_of(problem: Any) -> Any:
