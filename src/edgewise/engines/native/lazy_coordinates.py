@@ -264,35 +264,3 @@ def touch(kind, current, point, columns, values, t, change, K):
         point[c, 0] = one_step(kind, c, point[c, 0], point[c, 1] - change * values[q])
         point[c, 1] -= part * values[q]
         current[c] = t + 1
-
-
-@njit(fastmath=CONTRACTED)
-def look(kind, current, point, before, first, last, t):
-    """Coordinates after t steps. If the next is no sample's, how far it takes them, and how far
-    they are then from `before`, both squared."""
-    moved, way = 0.0, 0.0
-    for c in range(first, last):
-        x, G, m = point[c, 0], point[c, 1], t - current[c]
-        if rests(kind, c, x, G):
-            way += before[c] ** 2
-            continue
-        if m > 0:
-            x = later(kind, c, x, G, m)
-            point[c, 0], current[c] = x, t
-        new = one_step(kind, c, x, G)
-        moved += (new - x) ** 2
-        way += (new - before[c]) ** 2
-    return moved, way
-
-
-@njit(fastmath=CONTRACTED)
-def correction(kind, point, before, columns, values, change):
-    """What a sample's step adds to both: to be taken before it is."""
-    moved, way = 0.0, 0.0
-    for q in range(len(columns)):
-        c = columns[q]
-        x, G = point[c, 0], point[c, 1]
-        plain, new = one_step(kind, c, x, G), one_step(kind, c, x, G - change * values[q])
-        moved += (new - x) ** 2 - (plain - x) ** 2
-        way += (new - before[c]) ** 2 - (plain - before[c]) ** 2
-    return moved, way

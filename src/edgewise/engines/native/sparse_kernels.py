@@ -19,11 +19,17 @@ from edgewise.engines.native.estimators import slope_at
 from edgewise.engines.native.lazy_coordinates import (
     begin_lazy,
     catch_up,
-    correction,
     later,
-    look,
     rests,
     touch,
+)
+from edgewise.engines.native.lazy_looks import (
+    correction,
+    length,
+    look,
+    may_settle,
+    own_move,
+    undisturbed,
 )
 from edgewise.engines.native.local_kernels import picked, settled
 from edgewise.engines.native.program import sources
@@ -44,6 +50,7 @@ COMPILED = (
     "estimators",
     "kernels",
     "lazy_coordinates",
+    "lazy_looks",
     "local_kernels",
     "program",
     "sparse_kernels",
@@ -214,35 +221,45 @@ def train_sparse(
         before, K = unowned(s.X[i]), samples.counts[i]
         usual, free = begin_lazy(lazy, node, i, ridge)
         take_in(edges, node.stiff, s, sums, bias, now, i, U, lazy)
-        stretch, made, own = -(-node.steps[i] // looks), 0, len(U) - there
-        row = samples.first[i] + picked(bits[i, 0], K) if node.steps[i] > 0 else 0
-        for t in range(node.steps[i]):
+        most, own, watched = node.steps[i], len(U) - there, node.enough[i] > 0
+        stretch, made, way, pull = -(-most // looks), 0, 0.0, max(node.gamma[i], node.free[i])
+        if watched:
+            way = undisturbed(usual, point, 0, own, most)
+            way = np.sqrt(way + undisturbed(free, point, own, len(U), most))
+        added = 0.0  # by samples so far, to gradients
+        row = samples.first[i] + picked(bits[i, 0], K) if most > 0 else 0
+        for t in range(most):
             at, with_ = columns[begin[row] : begin[row + 1]], values[begin[row] : begin[row + 1]]
             here = row
-            if t + 1 < node.steps[i]:
+            if t + 1 < most:
                 row = samples.first[i] + picked(bits[i, t + 1], K)
                 fetch(columns, begin[row], begin[row + 1])
                 fetch(values, begin[row], begin[row + 1])
-            looking = (t + 1) % stretch == 0 and node.enough[i] > 0
-            moved, way = 0.0, 0.0
-            if looking:
-                moved, way = look(usual, current, point, before, 0, own, t)
-                more, longer = look(free, current, point, before, own, len(U), t)
-                moved, way = moved + more, way + longer
             z = catch_up(usual, current, point, at, with_, t)
             z += catch_up(free, current, point, intercept, one, t)
             new = slope_at(rule, samples.labels, samples.scale, s.table, here, z)
             delta = new - s.table[here]
             s.table[here] = new
-            if looking:
-                more, longer = correction(usual, point, before, at, with_, delta)
-                moved, way = moved + more, way + longer
-                more, longer = correction(free, point, before, intercept, one, delta)
-                moved, way = moved + more, way + longer
+            settles = False
+            if watched:  # the mean gradient has what was added before, shared out
+                size = abs(delta) * length(with_, there)
+                way += pull * (size + added / K)
+                added += size
+                if (t + 1) % stretch == 0:
+                    moved = own_move(usual, point, at, with_, delta)
+                    moved += own_move(free, point, intercept, one, delta)
+                    if may_settle(node, i, moved, way):
+                        moved, far = look(usual, current, point, before, 0, own, t)
+                        more, longer = look(free, current, point, before, own, len(U), t)
+                        moved, far = moved + more, far + longer
+                        more, longer = correction(usual, point, before, at, with_, delta)
+                        moved, far = moved + more, far + longer
+                        more, longer = correction(free, point, before, intercept, one, delta)
+                        settles = settled(node, i, moved + more, far + longer)
             touch(usual, current, point, at, with_, t, delta, K)
             touch(free, current, point, intercept, one, t, delta, K)
             made = t + 1
-            if looking and settled(node, i, moved, way):
+            if settles:
                 break
         answer(usual, free, s, sums, bias, now, i, U, lazy, made)
         s.calls[i] += made
