@@ -1,5 +1,4 @@
-"""CUDA kernels against the plain rounds, which are the reference: compiled for this CPU, and where
-there is a GPU for that."""
+"""CUDA kernels against the plain rounds, which are the reference: compiled for this CPU."""
 
 import logging
 import shutil
@@ -9,11 +8,11 @@ import emulated_gpu
 import jax
 import numpy as np
 import pytest
+from cuda_cases import GRAPH, METHODS, alike, problem_of, rounds_of
 from emulated_gpu import EmulatedDevice
-from uneven import problem_of as uneven_problem
 
 import edgewise as ew
-from edgewise.engines import native
+from edgewise.engines import choose, native
 from edgewise.engines.native import cuda, cuda_device, cuda_state
 from edgewise.engines.simulator import Simulator
 
@@ -23,13 +22,6 @@ def emulated(test):
         emulated_gpu.COMPILER is None, reason="needs g++, which compiles the kernels for this CPU"
     )
     return without(pytest.mark.usefixtures("small_blocks")(test))
-
-
-GRAPH = ew.Graph.random(5, 7, seed=1)
-
-
-def problem_of(n=150, nodes=5, **options):
-    return uneven_problem(n, nodes, **{"penalty": ew.L1(1e-2), **options})
 
 
 @pytest.fixture
@@ -54,30 +46,6 @@ def ends(problem, graph, method, rounds, dtype="float64", device=None, stretches
             made.append(jax.tree.map(np.asarray, carry))
     assert run.works is works
     return made
-
-
-def alike(plain, ours, tolerance=1e-12):
-    assert np.abs(plain[0].X).max() > 1e-3  # it moved
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=0, atol=tolerance), plain, ours)
-    kinds = (jax.tree.map(lambda a: a.dtype, end) for end in (plain, ours))
-    assert next(kinds) == next(kinds)
-
-
-LOOPLESS = ew.LSVRG(batch=2)
-METHODS = {
-    "saga": ew.PrimalDual(ew.SAGA()),
-    "saga of more than some have, edge": ew.PrimalDual(ew.SAGA(batch=5), form="edge"),
-    "svrg of 2, may stop": ew.PrimalDual(ew.SVRG(batch=2, stop=0.3)),
-    "svrg, edge": ew.PrimalDual(ew.SVRG(first=3, longest=9), form="edge"),
-    "plain svrg": ew.PrimalDual(ew.gradients.PlainSVRG()),
-    "loopless": ew.PrimalDual(LOOPLESS),
-    "local saga": ew.PrimalDual(ew.SAGA(), local="auto"),
-    "local svrg, may stop": ew.PrimalDual(ew.SVRG(stop=0.6, first=3), local=9),
-}
-
-
-def rounds_of(method):
-    return 24 if method.local is None else 6
 
 
 @emulated
@@ -129,6 +97,30 @@ def test_more_nodes_than_blocks(name):
     problem, graph, device = problem_of(40, 9), ew.Graph.random(9, 14, seed=1), EmulatedDevice(2, 2)
     alike(*ends(problem, graph, METHODS[name], rounds_of(METHODS[name]), device=device))
     assert device.launches == [(4, 64)]
+
+
+@emulated
+@pytest.mark.parametrize("name", ["svrg, edge", "local saga"])
+def test_solve_measures_what_they_come_to(monkeypatch, name):
+    """Models, duals, calls and bytes."""
+
+    def simulator(*given):
+        run = cuda.CudaSimulator(*given)
+        run.device = EmulatedDevice
+        return run
+
+    found = []
+    for kind in (Simulator, simulator):
+        monkeypatch.setattr(choose, "simulator", kind)
+        made = ew.solve(
+            problem_of(), GRAPH, METHODS[name], rounds=12, record_every=4, reference=False
+        )
+        found.append(made)
+    plain, ours = found
+    np.testing.assert_allclose(ours.X, plain.X, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(ours.duals, plain.duals, rtol=0, atol=1e-12)
+    for column in ("oracle_calls", "bytes_sent"):
+        assert ours.trace[column].tolist() == plain.trace[column].tolist()
 
 
 class Deaf(EmulatedDevice):
@@ -232,59 +224,10 @@ def test_edges_of_more_than_one_load():
 def test_the_source_is_cuda(tmp_path):
     """With what `emulated_gpu` has in its place, too."""
     (tmp_path / "kernels.cu").write_text(
-        cuda_device.source("words.cu", *cuda_device.KERNELS), "utf-8"
+        cuda_device.source("words", "device", *cuda_device.KERNELS), "utf-8"
     )
     constants = ["-DREAL=float", "-DROW=double", "-DEACH=1", "-DTHREADS=64", "-DDEGREE=16"]
     command = ["nvcc", "-std=c++17", "-arch=sm_80", "-ptx", *constants, "-o", "kernels.ptx"]
     made = subprocess.run([*command, "kernels.cu"], cwd=tmp_path, capture_output=True, text=True)
     assert made.returncode == 0, made.stderr
     assert "warning" not in made.stderr
-
-
-# --- on a real GPU: pytest tests/engines/test_cuda_rounds.py -k on_a_gpu -------------------------
-
-on_a_gpu = pytest.mark.skipif(
-    jax.default_backend() != "gpu"
-    or not native.has_triton(jax.devices()[0])
-    or native.find_spec("cupy") is None,
-    reason="needs an NVIDIA GPU since Ampere, a jax that knows it, and CuPy; elsewhere emulated",
-)
-
-
-def chosen(monkeypatch, problem, graph, method, dtype, rounds, tolerance):
-    """As `alike`, by the simulator that is chosen; twice ours, which come to the same bits."""
-    made = []
-    with jax.enable_x64(True):
-        for switch in ("cuda", "cuda", "0"):
-            monkeypatch.setenv("EDGEWISE_NATIVE", switch)
-            run = native.simulator(problem, graph, method, 0, np.dtype(dtype))
-            assert (type(run) is cuda.CudaSimulator) == (switch == "cuda")
-            carry, half = run.start(run.origin(), None), rounds // 2
-            for first in (0, half):
-                carry, _ = run.advance(carry, first, half)
-            assert getattr(run, "works", True)
-            made.append(jax.tree.map(np.asarray, carry))
-    ours, again, plain = made
-    jax.tree.map(np.testing.assert_array_equal, ours, again)
-    alike(plain, ours, tolerance)
-
-
-@on_a_gpu
-@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-10), ("float32", 1e-4)])
-@pytest.mark.parametrize("name", METHODS)
-def test_every_method_on_a_gpu(monkeypatch, name, dtype, tolerance):
-    problem, graph = problem_of(700, 9), ew.Graph.random(9, 14, seed=1)
-    rounds = 60 if METHODS[name].local is None else 10
-    chosen(monkeypatch, problem, graph, METHODS[name], dtype, rounds, tolerance)
-
-
-@on_a_gpu
-@pytest.mark.parametrize("name", ["saga", "svrg, edge", "local saga"])
-@pytest.mark.parametrize(
-    ("nodes", "edges", "n"), [(50, 250, 2000), (3000, 9000, 40), (3, 3, 20_001)]
-)
-def test_sizes_on_a_gpu(monkeypatch, name, nodes, edges, n):
-    """The paper's; more nodes than there are blocks; more columns than a thread's registers."""
-    graph, method = ew.Graph.random(nodes, edges, seed=1), METHODS[name]
-    rounds = 200 if method.local is None else 10
-    chosen(monkeypatch, problem_of(n, nodes), graph, method, "float64", rounds, 1e-9)

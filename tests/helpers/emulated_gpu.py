@@ -14,7 +14,6 @@ from edgewise.engines.native.cuda_device import KERNELS, source
 
 COMPILER = shutil.which("g++")
 HERE = Path(__file__).parent
-KERNEL_NAMES = "primal_dual", "local_training"
 EACH, THREADS, DEGREE = 4, 64, 16  # whatever is asked for: fewer libraries to compile
 ENTRY = """
 extern "C" int {name}_(int grid, int threads, const void* run) {{
@@ -28,8 +27,8 @@ def library(**constants):
     """With constants of `device.cu`; kept until the process ends."""
     folder = Path(tempfile.mkdtemp(prefix="edgewise-emulated-"))
     try:
-        code = (HERE / "emulated_gpu.hpp").read_text("utf-8") + source(*KERNELS)
-        code += "".join(ENTRY.format(name=name) for name in KERNEL_NAMES)
+        code = (HERE / "emulated_gpu.hpp").read_text("utf-8") + source("device", *KERNELS)
+        code += "".join(ENTRY.format(name=name) for name in KERNELS)
         (folder / "kernels.cpp").write_text(code, "utf-8")
         options = ["-O1", "-std=c++17", "-shared", "-fPIC", "-pthread", "-w"]
         options += [f"-D{k}={v}" for k, v in constants.items()]

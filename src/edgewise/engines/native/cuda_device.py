@@ -12,11 +12,12 @@ LEAST_COLUMNS = 256  # of a block of threads, where a node has several
 LEAST_THREADS, MOST_THREADS, WARP = 64, 256, 32
 MOST_EACH = 8  # columns of a thread; beyond that there are twice as many threads
 LEAST_EDGES, MOST_EDGES = 16, 1024  # of a node, that a block has in shared memory
-KERNELS = "device.cu", "primal_dual.cu", "local_training.cu"
+KERNELS = "primal_dual", "local_training"
 
 
 def source(*files: str) -> str:
-    return "".join((Path(__file__).parent / file).read_text("utf-8") for file in files)
+    folder = Path(__file__).parent
+    return "".join((folder / f"{file}.cu").read_text("utf-8") for file in files)
 
 
 class Device(Protocol):
@@ -97,7 +98,7 @@ class CudaDevice:
     def compiled(self, kernel: str, **constants: Any) -> Any:
         self.device.use()
         options = ("-std=c++17", *(f"-D{k}={v}" for k, v in constants.items()))
-        module = self.cupy.RawModule(code=source("words.cu", *KERNELS), options=options)
+        module = self.cupy.RawModule(code=source("words", "device", kernel), options=options)
         function = module.get_function(kernel).kernel
         resident = self.cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(
             function.ptr, constants["THREADS"], 0
