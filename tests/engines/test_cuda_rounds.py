@@ -70,7 +70,7 @@ PROBLEMS = {
 
 
 @emulated
-@pytest.mark.parametrize("local", [None, 5])
+@pytest.mark.parametrize("local", [None, "auto"])
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_losses_and_penalties(name, local):
     method = ew.PrimalDual(ew.SAGA(), local=local)
