@@ -16,7 +16,7 @@
 #define __global__
 #define __device__
 #define __shared__ static thread_local
-#define __launch_bounds__(threads)
+#define __launch_bounds__(threads, crowd)
 
 using std::exp;
 using std::max;

@@ -77,8 +77,9 @@ class EmulatedDevice:
         assert constants["EACH"] <= EACH
         assert (constants["THREADS"], constants["DEGREE"]) == (THREADS, DEGREE)
         kinds = {k: constants[k] for k in ("REAL", "ROW")}
-        made = library(EACH=EACH, THREADS=THREADS, DEGREE=DEGREE, **kinds)
-        return getattr(made, f"{kernel}_"), self.room * self.multiprocessors
+        made = library(EACH=EACH, THREADS=THREADS, DEGREE=DEGREE, CROWD=1, **kinds)
+        room = self.room * constants["CROWD"] * self.multiprocessors
+        return getattr(made, f"{kernel}_"), room
 
     def launch(self, program, grid, threads, words):
         self.launches.append((grid, threads))

@@ -17,12 +17,13 @@ import numpy as np
 from edgewise.backend.declared import declared
 from edgewise.backend.placed import copied
 from edgewise.backend.programs import compiled
-from edgewise.engines.native.cuda_device import Device, room_for, shape_of, this_gpu
+from edgewise.engines.native.cuda_device import Device, room_for, this_gpu
 from edgewise.engines.native.cuda_state import (
     Run,
     carry_of,
     fill,
     prepared,
+    shape_for,
     shares_of,
     words_of,
 )
@@ -44,13 +45,14 @@ class CudaRounds:
         self.batch = shares_of(p, method.gradient.batch, dtype)[1].astype(np.int64)
         self.run: Run = prepared(device, method, p, simulator.network, dtype)
         V, n = self.run.nodes, self.run.columns
-        shape = shape_of(V, n, device.multiprocessors, self.local)
+        shape = shape_for(device, method, V, n)
         self.program, resident = device.compiled(
             "local_training" if self.local else "primal_dual",
             REAL=C_NAMES[dtype],
             ROW=C_NAMES[np.dtype(p.rows.values.dtype)],
             EACH=shape.each,
             THREADS=shape.threads,
+            CROWD=shape.crowd,
             DEGREE=room_for(int(np.bincount(np.asarray(p.links.owner)).max(initial=0))),
             **{name.upper(): getattr(self.run, name) for name in KNOWN},
         )

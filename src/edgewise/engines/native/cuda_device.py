@@ -119,22 +119,27 @@ def this_gpu() -> Device:
 class Shape(NamedTuple):
     """How columns are dealt out to blocks and threads."""
 
+    crowd: int  # blocks of a multiprocessor
+
     blocks: int  # of a node
     width: int  # columns of a block
     threads: int
     each: int  # columns of a thread
 
 
-def shape_of(nodes: int, columns: int, multiprocessors: int, together: bool) -> Shape:
+def shape_of(
+    nodes: int, columns: int, multiprocessors: int, together: bool, crowd: int = 1
+) -> Shape:
     """together: all columns of a node in one block."""
-    blocks = 1 if together else min(multiprocessors // nodes, -(-columns // LEAST_COLUMNS))
+    room = crowd * multiprocessors // nodes
+    blocks = 1 if together else min(room, -(-columns // LEAST_COLUMNS))
     width = columns
     if blocks > 1:
         width = WARP * -(-columns // (WARP * blocks))
     blocks = -(-columns // width)
     most = MOST_THREADS if width <= MOST_EACH * MOST_THREADS else 2 * MOST_THREADS
     threads = min(max(WARP * -(-width // WARP), LEAST_THREADS), most)
-    return Shape(blocks, width, threads, -(-width // threads))
+    return Shape(crowd, blocks, width, threads, -(-width // threads))
 
 
 def room_for(edges: int) -> int:

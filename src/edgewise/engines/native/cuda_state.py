@@ -8,7 +8,7 @@ from jax import Array
 
 from edgewise.backend.declared import declared
 from edgewise.backend.placed import placed
-from edgewise.engines.native.cuda_device import Device, shape_of
+from edgewise.engines.native.cuda_device import Device, Shape, shape_of
 from edgewise.engines.native.formulas import ESTIMATORS, LOSSES
 from edgewise.engines.native.soft_threshold import bounds, threshold_and_shrink
 from edgewise.engines.wires import DirectWires
@@ -127,13 +127,22 @@ def shares_of(p: Block, batch: int, dtype: Any) -> tuple[np.ndarray, np.ndarray]
     return (live / size[:, None]).astype(dtype), size
 
 
+def shape_for(device: Device, method: Any, nodes: int, columns: int) -> Shape:
+    """Where nodes take full passes at times of their own more blocks share the work of one: those
+    of other nodes wait meanwhile, so that a multiprocessor may have some of both."""
+    gradient, local = method.gradient, declared(method) == "local-training"
+    alone = declared(gradient) == "lsvrg" or getattr(gradient, "stop", 0) > 0
+    crowd = 2 if alone and not local else 1
+    return shape_of(nodes, columns, device.multiprocessors, local, crowd)
+
+
 def prepared(device: Device, method: Any, p: Block, wires: DirectWires, dtype: Any) -> Run:
     """All but draws and numbers of rounds; the state is not yet filled in."""
     local = declared(method) == "local-training"
     estimator = declared(method.gradient)
     (V,), N, E = p.counts.shape, len(p.labels), len(p.links.owner)
     n = p.rows.values.shape[1]
-    shape = shape_of(V, n, device.multiprocessors, local)
+    shape = shape_for(device, method, V, n)
     H, epochs = shape.blocks, estimator in ("svrg", "plain-svrg")
     edge_form, stops = method.form == "edge", bool(getattr(method.gradient, "stop", 0))
     share, batch = shares_of(p, method.gradient.batch, dtype)

@@ -7,6 +7,7 @@
 //   EACH     columns of a thread
 //   THREADS  of a block
 //   DEGREE   edges of a node, at most
+//   CROWD    blocks that a multiprocessor has to have room for
 // and what is after `#ifndef` below, where it is known then: what runs is shorter.
 
 enum { SAGA, SVRG, PLAIN_SVRG, LSVRG };
@@ -16,6 +17,7 @@ enum { LOGISTIC, SQUARED, HUBER, SMOOTHED_HINGE };
 #define MOST_BATCH 64  // samples of a node and round; a block has as many threads at least
 #define VALUES (MOST_BATCH + 2)  // that blocks of a node add up: margins, two distances
 #define AT_ONCE (EACH <= 2 ? 16 : EACH <= 4 ? 8 : EACH <= 8 ? 4 : 2)  // far vectors asked for
+#define ROWS 8  // of a warp at once, in a full pass: memory is far, and should be asked for much
 #define APART 32  // words from one block's to the next, so that no two share a cache line
 
 struct Numbers {  // of a node; `cuda_state.NUMBERS` has them in this order
@@ -237,13 +239,20 @@ __device__ bool full_pass(const Run& r, const Here& at, Node& node) {
     const REAL* model = r.model + at.own - at.c;
     unsigned now = r.passed[at.unit * APART] + 1;
     __syncthreads();
-    for (int q = node.first + threadIdx.x / WARP; q < end; q += WARPS) {
-        const ROW* row = at.row(r, q) - at.c;
-        REAL z = 0;
-#pragma unroll 8
-        for (int c = at.lo + lane; c < at.hi; c += WARP) z += (REAL) steady(row + c) * model[c];
-        z = warp_sum(z);
-        if (lane == 0) r.margins[at.h * r.N + q] = z;
+    for (int q = node.first + threadIdx.x / WARP * ROWS; q < end; q += WARPS * ROWS) {
+        REAL z[ROWS] = {};
+#pragma unroll 4
+        for (int c = at.lo + lane; c < at.hi; c += WARP) {
+            REAL x = model[c];
+#pragma unroll
+            for (int j = 0; j < ROWS; ++j)
+                z[j] += (REAL) steady(at.row(r, min(q + j, end - 1)) - at.c + c) * x;
+        }
+#pragma unroll
+        for (int j = 0; j < ROWS; ++j) {
+            z[j] = warp_sum(z[j]);
+            if (lane == 0 && q + j < end) r.margins[at.h * r.N + q + j] = z[j];
+        }
     }
     __syncthreads();
     if (threadIdx.x == 0) store_release(r.passed + at.unit * APART, now);
@@ -258,7 +267,8 @@ __device__ bool full_pass(const Run& r, const Here& at, Node& node) {
     }
     __syncthreads();
     REAL sum[EACH] = {};
-#pragma unroll 8
+    constexpr int together = EACH <= 2 ? 16 : EACH <= 4 ? 8 : 4;
+#pragma unroll together
     for (int q = node.first; q < end; ++q) {
         REAL s = table[q];
         const ROW* row = at.row(r, q);

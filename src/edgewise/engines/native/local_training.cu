@@ -126,7 +126,7 @@ __device__ bool local_round(const Run& r, const Here& at, Node& node, long long 
     return true;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) local_training(const Run r) {
+extern "C" __global__ void __launch_bounds__(THREADS, CROWD) local_training(const Run r) {
     __shared__ Node node;
     knows_nobody(node);
     for (long long t = 0; t < r.rounds; ++t)

@@ -165,7 +165,7 @@ __device__ bool one_round(const Run& r, const Here& at, Picks& picks, Node& node
     return true;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) primal_dual(const Run r) {
+extern "C" __global__ void __launch_bounds__(THREADS, CROWD) primal_dual(const Run r) {
     __shared__ Node node;
     int h = blockIdx.x % (int) r.H, first = blockIdx.x / (int) r.H, apart = gridDim.x / (int) r.H;
     if (r.rounds == 0) return;
