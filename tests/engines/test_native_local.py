@@ -21,13 +21,21 @@ def dense_of(**options):
     return problem_of(260, nodes=7, **options)
 
 
-def sparse_of(length=1.0, **options):
-    """Of columns that few samples have, one that none has, and a row of zeros."""
+def in_halves(X):
+    twice = np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr
+    return sp.csr_array(twice, X.shape)
+
+
+def sparse_of(length=1.0, halves=False, **options):
+    """Of columns that few samples have, one that none has, and a row of zeros; by halves every
+    entry is given twice."""
     rng, whole = np.random.default_rng(0), dense_of()
     X = np.where(rng.random(whole.shards.X.shape) < 0.1, length * whole.shards.X, 0)
     X[:, 3], X[5] = 0, 0
     at = [whole.own(i) for i in range(whole.nodes)]
     shards = [(sp.csr_array(X[own]), whole.labels[own]) for own in at]
+    if halves:
+        shards = [(in_halves(rows), y) for rows, y in shards]
     return ew.Problem(shards, **{"loss": ew.Logistic(ridge=1e-2), **options})
 
 
@@ -35,7 +43,7 @@ CASES = {
     "saga": (lambda: dense_of(penalty=ew.L1(1e-2)), ew.SAGA(), "auto"),
     "svrg": (lambda: dense_of(weights="sample"), ew.SVRG(first=3, longest=9), 7),
     "svrg-stop": (lambda: dense_of(loss=ew.Huber(0.5)), ew.SVRG(stop=0.6), "auto"),
-    "sparse": (lambda: sparse_of(penalty=ew.SquaredL2(0.1)), ew.SAGA(), "auto"),
+    "sparse": (lambda: sparse_of(halves=True, penalty=ew.SquaredL2(0.1)), ew.SAGA(), "auto"),
     "sparse-intercept": (lambda: sparse_of(weights="sample", intercept=True), ew.SAGA(), "auto"),
     "sparse-l1": (
         lambda: sparse_of(penalty=ew.ElasticNet(0.02, 0.1), intercept=True),

@@ -231,6 +231,9 @@ class LocalSimulator(Simulator):
         if isinstance(X, np.ndarray):
             return read_only(self.block.rows.values)
         bias = self.problem.size - 1 if self.problem.intercept else -1
+        if not X.has_canonical_format:  # an entry given twice would be stepped twice
+            X = X.copy()
+            X.sum_duplicates()
         values = X.data.astype(self.dtype)
         return SparseRows(read_only(values), read_only(X.indices), read_only(X.indptr), bias)
 
