@@ -181,6 +181,8 @@ def test_which_problems_the_kernels_are_for(monkeypatch):
     assert not native.fits_cuda(problem_of(), ew.PrimalDual(ew.ASVRG()))
     assert not native.fits_cuda(problem_of(), ew.PrimalDual(ew.SAGA(batch=2), local=4))
     assert not native.fits_cuda(problem_of(), ew.GradientTracking(ew.SAGA()))
+    for other in (ew.PrimalDual(ew.Full()), ew.PrimalDual(ew.Full(), local=4)):
+        assert not native.fits_cuda(problem_of(), other)
     assert not native.fits_cuda(problem_of(penalty=ew.L2Ball(0.1)), method)
     assert not native.fits_cuda(problem_of(intercept=True), method)
     monkeypatch.delenv("EDGEWISE_NATIVE")

@@ -67,16 +67,11 @@ def fits_cuda(problem: Any, method: Any) -> bool:
     """Whether CUDA's kernels can run this, here, and are wanted: those of Triton have been measured
     on a GPU and these have not, so as long as jax has both those are taken."""
     kind, gradient = declared(method), method.gradient
-    local = kind == "local-training" and method.local != 1 and gradient.batch == 1
+    single = kind == "primal-dual" and declared(gradient) in IN_CUDA
+    local = kind == "local-training" and method.local != 1
     return bool(
-        (
-            (
-                kind == "primal-dual"
-                and declared(gradient) in IN_CUDA
-                and gradient.batch <= MOST_BATCH
-            )
-            or (local and declared(gradient) in LOCAL_ESTIMATORS)
-        )
+        (single or (local and declared(gradient) in LOCAL_ESTIMATORS))
+        and gradient.batch <= (MOST_BATCH if single else 1)
         and alike(problem)
         and plain_data(problem)
         and gpu_runs()
