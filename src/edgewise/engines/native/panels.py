@@ -18,7 +18,7 @@ from edgewise.engines.native.estimators import (
     Samples,
 )
 from edgewise.engines.native.formulas import ESTIMATORS, LOSSES
-from edgewise.engines.native.kernels import BETA, COLUMNS, GAIN, LINE, Edges, PanelState
+from edgewise.engines.native.kernels import BETA, COLUMNS, GAIN, LINE, PART, Edges, PanelState
 from edgewise.engines.native.soft_threshold import threshold_and_shrink
 from edgewise.engines.wires import DirectWires
 from edgewise.problem.block import Block
@@ -80,17 +80,26 @@ def edges_of(p: Block, wires: DirectWires) -> Edges:
     return Edges(*map(read_only, (begin.astype(np.int32), wires.other, wires.reverse, rho)))
 
 
-def numbers_of(method: Any, p: Block, state: Any, batch: Numbers, estimator: int) -> Numbers:
-    """(v, NUMBERS) in float64, columns as `kernels` names them."""
+def numbers_of(method: Any, p: Block, estimator: int) -> Numbers:
+    """(v, NUMBERS) in float64, columns as `kernels` names them: what stays as it is in a run."""
     gamma = 1 / (1 / method.eta + p.links.total)
-    part = (batch / np.asarray(p.counts))[:, None] if estimator == SAGA else 0
     ridge = 0 if estimator == SEGA else p.loss.ridge  # SEGA's coordinates have it in them
-    gain = state.gain if method.form == "node" else 1 / method.eta
     softly = threshold_and_shrink(p.penalty.members[0], gamma)
-    beta = getattr(state.memory.extra, "beta", np.ones(len(gamma)))
-    columns = (part, gamma, p.links.total, ridge, *softly, gain, 1, beta[:, None])
+    columns = (0, gamma, p.links.total, ridge, *softly, 1 / method.eta, 1, 1)
     made = [np.broadcast_to(np.asarray(a, np.float64), gamma.shape) for a in columns]
     return np.concatenate(made, 1)
+
+
+def numbers_now(fixed: Numbers, p: Block, state: Any, batch: Numbers, estimator: int) -> Numbers:
+    """With what changes in a run."""
+    made = fixed.copy()
+    if estimator == SAGA:
+        made[:, PART] = batch / np.asarray(p.counts)
+    if hasattr(state, "gain"):
+        made[:, GAIN] = np.asarray(state.gain)[:, 0]
+    if hasattr(state.memory.extra, "beta"):
+        made[:, BETA] = np.asarray(state.memory.extra.beta)
+    return made
 
 
 def panels_of(state: Any, sent: Any, rule: CompiledFormula) -> PanelState:

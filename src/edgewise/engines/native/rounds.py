@@ -164,10 +164,10 @@ class NativeSimulator(Simulator):
         edge_form = method.form == "edge"
         state = panels.panels_of(old, sent, rule)
         memory = panels.memory_of(method.gradient, p, old.memory, len(state.X))
-        numbers = panels.numbers_of(method, p, old, batch, rule.estimator)
+        numbers = panels.numbers_now(self.numbers, p, old, batch, rule.estimator)
         run_threads(
             *(rule, panels.samples_of(p, share, batch), state),
-            *(panels.edges_of(p, self.network), numbers, memory),
+            *(self.flat_edges, numbers, memory),
             *(panels.pass_of(rule, len(state.X), self.dtype), looks),
             *map(panels.read_only, (picked, coins)),
         )
@@ -175,6 +175,15 @@ class NativeSimulator(Simulator):
         if rule.estimator == SEGA:
             made = sketches.as_sketch(made, given, rounds, method.gradient, batch)
         return made, sent
+
+    @cached_property
+    def numbers(self) -> Numbers:
+        estimator = panels.rule_of(self.method, self.block.loss).estimator
+        return panels.numbers_of(self.method, self.block, estimator)
+
+    @cached_property
+    def flat_edges(self) -> Any:
+        return panels.edges_of(self.block, self.network)
 
     def sketches(self, at: Numbers) -> Any:
         """What sketched gradients need; nothing for others."""
