@@ -20,7 +20,7 @@ import first_call
 import numpy as np
 import scipy.sparse as sp
 from iteration import RIDGE, build, floor
-from literal import seconds_per_round
+from literal import SEGA, seconds_per_round
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -70,8 +70,10 @@ def paper() -> dict[str, float]:
 def small() -> dict[str, float]:
     problem, graph = build(10, 20, 100, 30)
     literal = seconds_per_round(problem, graph, 300)
+    sketched = seconds_per_round(problem, graph, 300, SEGA)
     return {
-        "saga-pd / literal NumPy, n = 30": per_round(problem, graph, "saga-pd", 30_000) / literal
+        "saga-pd / literal NumPy, n = 30": per_round(problem, graph, "saga-pd", 30_000) / literal,
+        "sk-pd / literal NumPy, n = 30": per_round(problem, graph, "sk-pd", 10_000) / sketched,
     }
 
 
