@@ -136,7 +136,7 @@ def fits_sketched(problem: Any, gradient: Any) -> bool:
     return bool(
         declared(gradient.oracle) in ORACLES
         and gradient.batch <= problem.size
-        and getattr(problem.shards.X, "size", 0) >= LEAST_SKETCHED
+        and getattr(getattr(problem.shards, "X", None), "size", 0) >= LEAST_SKETCHED
     )
 
 
