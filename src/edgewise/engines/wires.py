@@ -168,7 +168,8 @@ def bodies_gone(
 ) -> np.ndarray:
     """(..., v) bodies of news that have gone over edges: those in the outbox are still to go."""
     memory = carry[0].memory
-    gone = np.asarray(join(getattr(memory, "bodies", 0 * memory.calls)))
+    counted = hasattr(memory, "bodies")
+    gone = np.asarray(join(memory.bodies if counted else memory.calls)) * int(counted)
     for kind, out in zip(hears, carry[1], strict=True):
         if kind == "news":
             gone = gone - degrees * (np.asarray(join(out[..., 0])) > 0)
@@ -200,18 +201,22 @@ def links_of(
 
 def slots_of(owner: np.ndarray, nodes: int) -> np.ndarray | None:
     """(nodes, d) the edges of each node, padded with their number; None where one has too many."""
-    widest = int(np.bincount(owner, minlength=nodes).max(initial=0))
+    degrees = np.bincount(owner, minlength=nodes)
+    widest = int(degrees.max(initial=0))
     if not 0 < widest <= MOST_SLOTS:
         return None
     slots = np.full((nodes, widest), len(owner), np.int32)
-    slots[owner, np.arange(len(owner)) - np.searchsorted(owner, owner)] = np.arange(len(owner))
+    number, first = np.arange(len(owner), dtype=np.int32), np.cumsum(degrees) - degrees
+    slots[owner, number - first[owner]] = number
     return slots
 
 
 def far_ends_by_slot(slots: np.ndarray, other: np.ndarray) -> np.ndarray:
     """(nodes, d) the far ends, the node itself where it has no more."""
-    itself = np.broadcast_to(np.arange(len(slots))[:, None], slots.shape)
-    return np.where(slots < len(other), np.append(other, 0)[slots], itself).astype(np.int32)
+    ends = np.repeat(np.arange(len(slots), dtype=np.int32)[:, None], slots.shape[1], axis=1)
+    live = slots < len(other)
+    ends[live] = other[slots[live]]
+    return ends
 
 
 def edge_duals(graph: Graph, duals: np.ndarray) -> np.ndarray:

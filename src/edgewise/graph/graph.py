@@ -138,10 +138,11 @@ class Graph:
         for _ in range(3):
             ranks = rng.choice(most, edges, replace=False, shuffle=False)
             graph = cls(nodes, unrank(np.sort(ranks), nodes))
-            if graph.connected:
+            if graph.degrees.min() > 0 and graph.connected:  # a node alone is quicker seen
                 return graph
         tree = np.sort(rank(uniform_tree(nodes, rng), nodes))
         further = rng.choice(most - len(tree), edges - len(tree), replace=False, shuffle=False)
+        further.sort()  # neighbours are looked up after each other, near each other
         # The r-th pair outside the tree is pair number r plus the tree's pairs that precede it.
         further += np.searchsorted(tree - np.arange(len(tree)), further, side="right")
         return cls(nodes, unrank(np.sort(np.concatenate([tree, further])), nodes))
@@ -232,12 +233,17 @@ class Graph:
     @cached_property
     def directed(self) -> Directed:
         i, j = self.edges.T
-        owner, other = np.concatenate([i, j]), np.concatenate([j, i])
-        order = np.argsort(owner * self.nodes + other)
-        position = np.empty_like(order)
-        position[order] = np.arange(len(order))
-        edge, opposite = np.tile(np.arange(len(i)), 2), np.roll(position, len(i))
-        return Directed(owner[order], other[order], edge[order], opposite[order])
+        number = np.arange(len(i))
+        back = np.argsort(j, kind="stable")  # the edges by (j, i): they are sorted by (i, j)
+        lower, upper = (np.bincount(end, minlength=self.nodes) for end in (j, i))
+        # of a node first the edges to lower nodes, then those to higher ones
+        lower_before, upper_before = np.cumsum(lower), np.cumsum(upper) - upper
+        there, here = np.empty_like(number), number + lower_before[i]
+        there[back] = number + upper_before[j[back]]
+        owner, other, edge, reverse = (np.empty(2 * len(i), np.int64) for _ in range(4))
+        for place, opposite, near, far in ((here, there, i, j), (there, here, j, i)):
+            owner[place], other[place], edge[place], reverse[place] = near, far, number, opposite
+        return Directed(owner, other, edge, reverse)
 
     def neighbours(self, node: int) -> Ints:
         """The nodes joined to this one, in increasing order."""

@@ -18,8 +18,10 @@ def rank(pairs: Ints, nodes: int) -> Ints:
 
 
 def unrank(ranks: Ints, nodes: int) -> Ints:
+    """The pairs of these numbers, which increase."""
     starts = row_starts(nodes)
-    i = np.searchsorted(starts, ranks, side="right") - 1
+    begin = np.searchsorted(ranks, starts)  # fewer looks, and nearer ones, than one for each pair
+    i = np.repeat(np.arange(nodes), np.diff(begin, append=len(ranks)))
     return np.stack([i, ranks - starts[i] + i + 1], axis=1)
 
 

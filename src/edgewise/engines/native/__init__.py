@@ -32,6 +32,7 @@ from edgewise.graph.graph import Graph
 
 LEAST_COLUMNS = 256  # a call costs a few microseconds: below this XLA's own program is as fast
 LEAST_SKETCHED = 1 << 13  # numbers of the data, all of which a round of sketches looks at
+MANY_NUMBERS = 1 << 19  # of all nodes' models: fewer stay in the caches, where XLA is about as fast
 MOST_NUMBERS = 1 << 31  # of the data: a kernel's offsets have 32 bits
 MOST_BATCH = 64  # of samples that CUDA's kernels take
 MOST_NODES = 1024  # a stretch of columns of all nodes has to stay in the cache
@@ -51,6 +52,8 @@ def simulator(problem: Any, graph: Graph, method: Any, seed: int, dtype: Any) ->
     try:
         if fits(problem, method):
             from edgewise.engines.native.rounds import NativeSimulator as kind
+        elif fits_many_nodes(problem, method):
+            from edgewise.engines.native.node_rounds import ManyNodesSimulator as kind
         elif fits_local(problem, method):
             from edgewise.engines.native.local_rounds import LocalSimulator as kind
     except Exception as error:
@@ -115,14 +118,31 @@ def has_triton(device: Any) -> bool:
 
 
 def fits(problem: Any, method: Any) -> bool:
-    """Whether compiled rounds can run this, here."""
+    """Whether compiled rounds of long vectors can run this, here."""
+    sketched = declared(method.gradient) == "sega"
+    return (
+        problem.nodes <= MOST_NODES
+        and (problem.size >= LEAST_COLUMNS or sketched)
+        and (not sketched or fits_sketched(problem, method.gradient))
+        and fits_primal_dual(problem, method)
+    )
+
+
+def fits_many_nodes(problem: Any, method: Any) -> bool:
+    """Whether those of many nodes can."""
+    return (
+        problem.nodes * problem.size >= MANY_NUMBERS
+        and fits_primal_dual(problem, method)
+        and method.form == "node"
+        and declared(method.gradient) != "sega"
+    )
+
+
+def fits_primal_dual(problem: Any, method: Any) -> bool:
     rows = getattr(problem.shards, "X", None)
     return bool(
-        problem.nodes <= MOST_NODES
-        and declared(method) == "primal-dual"
+        declared(method) == "primal-dual"
         and declared(method.gradient) in ESTIMATORS
-        and (problem.size >= LEAST_COLUMNS or declared(method.gradient) == "sega")
-        and (declared(method.gradient) != "sega" or fits_sketched(problem, method.gradient))
         and not problem.intercept
         and thresholds_softly(problem)
         and isinstance(rows, np.ndarray)

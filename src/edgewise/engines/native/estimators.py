@@ -98,6 +98,24 @@ def slope_at(rule, labels, scale, table, row, z):
     return number(s if scale.size == 0 else s * scale[row])
 
 
+@njit(forceinline=True)
+def chance_part(rule, memory, coins, i):
+    """What a node's slopes are multiplied by: zero where it asks for no samples."""
+    if rule.estimator == ASVRG:
+        return 1 / memory.ask[i] if heads(coins[i], memory.ask[i]) else 0.0
+    return 1.0
+
+
+@njit(forceinline=True)
+def news_of(rule, labels, scale, table, row, z):
+    """What has changed of a sample's slope since it was remembered; SAGA remembers the new one."""
+    new = slope_at(rule, labels, scale, table, row, z)
+    delta = new - table[row]
+    if rule.estimator == SAGA:
+        table[row] = new
+    return delta
+
+
 @njit
 def draw(rule, samples, memory, state, drawn):
     """Slopes of the round's samples from their margins, and what is kept of them."""
@@ -111,13 +129,9 @@ def draw(rule, samples, memory, state, drawn):
         for k in range(drawn.margins.shape[0]):
             z += drawn.margins[k, q]
         row, later = drawn.at[q], drawn.coming[q]
-        new = slope_at(rule, labels, scale, table, row, z)
         i = q // batch
-        if rule.estimator == ASVRG:
-            part = 1 / memory.ask[i] if heads(coins[i], memory.ask[i]) else 0.0
-        drawn.slopes[q] = (new - table[row]) * share[q] * part
-        if rule.estimator == SAGA:
-            table[row] = new
+        part = chance_part(rule, memory, coins, i)
+        drawn.slopes[q] = news_of(rule, labels, scale, table, row, z) * share[q] * part
         prefetch(address(table) + table.itemsize * later)
         prefetch(address(labels) + labels.itemsize * later)
         if q % batch == 0 and part > 0:
@@ -147,25 +161,32 @@ def epochs(rule, samples, memory, numbers):
     keep_apart()
     if rule.estimator == SAGA or rule.estimator == SEGA:
         return False
-    due, done = memory.due, memory.done
+    due = memory.due
     for i in range(len(due)):
-        if rule.estimator == LSVRG:
-            pass  # `toss` has said so
-        elif rule.estimator == PLAIN_SVRG:
-            due[i] = done[i] >= memory.length[i]
-            done[i] = 1 if due[i] else done[i] + 1
-        else:
-            done[i] += 1
-            due[i] = done[i] >= memory.length[i]
-            if rule.stop > 0:
-                due[i] |= leads_nowhere(rule, memory, i) and done[i] >= memory.shortest[i]
-            numbers[i, KEPT] = 0 if due[i] else 1
+        if rule.estimator != LSVRG:  # `toss` has said so
+            due[i] = epoch_over(rule, memory, numbers, i)
         if due[i]:
             memory.calls[i] += samples.counts[i]
     return due.any()
 
 
-@njit
+@njit(forceinline=True)
+def epoch_over(rule, memory, numbers, i):
+    """Whether node i's is, with the iterate that it has now."""
+    done = memory.done
+    if rule.estimator == PLAIN_SVRG:
+        over = done[i] >= memory.length[i]
+        done[i] = 1 if over else done[i] + 1
+        return over
+    done[i] += 1
+    over = done[i] >= memory.length[i]
+    if rule.stop > 0:
+        over |= leads_nowhere(rule, memory, i) and done[i] >= memory.shortest[i]
+    numbers[i, KEPT] = 0 if over else 1
+    return over
+
+
+@njit(forceinline=True)
 def leads_nowhere(rule, memory, i):
     moved, gained = 0.0, 0.0
     for k in range(memory.moves.shape[0]):
@@ -179,9 +200,9 @@ def leads_nowhere(rule, memory, i):
 def new_epoch(rule, memory, state, numbers, i, model):
     """Begins at node i; its snapshot."""
     divisor, beta = max(memory.done[i], 1), state.X.dtype.type(numbers[i, BETA])
-    X = state.start if rule.estimator == LSVRG else state.X
+    X, columns = state.start if rule.estimator == LSVRG else state.X, state.X.shape[2]
     for k in range(X.shape[0]):
-        for c in range(COLUMNS):
+        for c in range(columns):
             x = X[k, i, c]
             if rule.stop > 0:
                 state.start[k, i, c] = x
@@ -191,7 +212,7 @@ def new_epoch(rule, memory, state, numbers, i, model):
                 x = (state.total[k, i, c] + x) / divisor
             if rule.estimator == ASVRG:
                 state.center[k, i, c] = x
-            model[k * COLUMNS + c] = x
+            model[k * columns + c] = x
     if rule.estimator == SVRG:
         memory.done[i], memory.path[i] = 0, 0
         memory.length[i] = min(2 * memory.length[i], memory.longest[i])

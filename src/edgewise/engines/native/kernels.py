@@ -31,6 +31,7 @@ from edgewise.engines.native.vectors import (
     unowned,
     vector_like,
     widened,
+    width_of,
 )
 
 COLUMNS = 4 * WIDTH  # 51 kB of 50 nodes
@@ -91,7 +92,7 @@ def row_from(rows, row, c, like, row_like):
     """A row's features from column c on, zeros beyond its end."""
     n = rows.shape[1]
     begin = address(rows) + bytes_each(row_like) * (row * n + c)
-    if c + WIDTH <= n:
+    if c + width_of(row_like) <= n:
         return widened(load(begin, row_like), like)
     return widened(load_first(begin, n - c, row_like), like)
 

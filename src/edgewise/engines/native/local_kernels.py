@@ -91,21 +91,27 @@ def distances(x, last, start):
 @njit(fastmath=FAST)
 def retake(rule, samples, s, i, model):
     """A full pass at a snapshot, which `model` is overwritten with."""
-    K, x, total = samples.counts[i], s.X[i], s.total[i]
-    mean, many = s.mean[i], max(s.done[i], 1)
+    x, total, many = s.X[i], s.total[i], max(s.done[i], 1)
     for c in range(len(x)):
         model[c] = (total[c] + x[c]) / many
+    node_pass(rule, samples, s.table, s.mean[i], i, model)
+    s.calls[i] += samples.counts[i]
+
+
+@njit(fastmath=FAST)
+def node_pass(rule, samples, table, mean, i, model):
+    """One node's slopes at a model into the table, and their gradients' mean."""
+    K = samples.counts[i]
+    for c in range(len(model)):
         mean[c] = 0
     for row in range(samples.first[i], samples.first[i] + K):
         d = samples.rows[row]
-        z = dot(d, model)
-        slope = slope_at(rule, samples.labels, samples.scale, s.table, row, z)
-        s.table[row] = slope
-        for c in range(len(x)):
-            mean[c] += slope * d[c]
-    for c in range(len(x)):
+        s = slope_at(rule, samples.labels, samples.scale, table, row, dot(d, model))
+        table[row] = s
+        for c in range(len(model)):
+            mean[c] += s * d[c]
+    for c in range(len(model)):
         mean[c] /= K
-    s.calls[i] += K
 
 
 @njit

@@ -1,5 +1,6 @@
 """A carry of the simulator as the arrays that compiled rounds work on, and back."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -102,11 +103,14 @@ def numbers_now(fixed: Numbers, p: Block, state: Any, batch: Numbers, estimator:
     return made
 
 
-def panels_of(state: Any, sent: Any, rule: CompiledFormula) -> PanelState:
-    nothing = np.empty((0, len(state.X), COLUMNS), state.X.dtype)
+def panels_of(
+    state: Any, sent: Any, rule: CompiledFormula, to: Callable[[Any], Numbers] = to_panels
+) -> PanelState:
+    """`to` makes panels of (k, n)."""
     epoch = state.memory.extra
     trip, edge_form = getattr(epoch, "journey", None), rule.edge_form
-    start = np.zeros_like(state.X) if rule.estimator == LSVRG else None
+    tosses = rule.estimator == LSVRG and to is to_panels  # else a node's own thread has its model
+    start = np.zeros_like(state.X) if tosses else None
     unsummed = np.zeros_like(state.X) if edge_form else None
     parts = {
         "X": state.X,
@@ -120,7 +124,9 @@ def panels_of(state: Any, sent: Any, rule: CompiledFormula) -> PanelState:
         "last": None if trip is None else trip.last,
         "center": getattr(epoch, "center", None),
     }
-    return PanelState(**{k: nothing if a is None else to_panels(a) for k, a in parts.items()})
+    made = {k: to(a) for k, a in parts.items() if a is not None}
+    nothing = np.empty((0, *made["X"].shape[1:]), made["X"].dtype)
+    return PanelState(**{k: made.get(k, nothing) for k in parts})
 
 
 def memory_of(gradient: Any, p: Block, m: Any, panels: int) -> FlatMemory:
@@ -168,14 +174,20 @@ def pass_of(rule: CompiledFormula, panels: int, dtype: Any) -> Pass:
 
 
 def carry_of(
-    old: Any, state: PanelState, memory: FlatMemory, numbers: Numbers, n: int, edge_form: bool
+    old: Any,
+    state: PanelState,
+    memory: FlatMemory,
+    numbers: Numbers,
+    rows: Callable[[Numbers], Any],
+    edge_form: bool,
 ) -> Any:
-    """As the simulator has it. The table stays NumPy's, to be changed in place by the next call."""
+    """As the simulator has it; `rows` makes (k, n) of panels. The table stays NumPy's, to be
+    changed in place by the next call."""
     epoch = old.memory.extra
     if hasattr(epoch, "center"):
         epoch = epoch._replace(
-            center=from_panels(state.center, n),
-            total=from_panels(state.total, n),
+            center=rows(state.center),
+            total=rows(state.total),
             done=jnp.asarray(memory.done),
             beta=jnp.asarray(numbers[:, BETA], epoch.beta.dtype),
             ask=jnp.asarray(memory.ask, epoch.ask.dtype),
@@ -183,25 +195,23 @@ def carry_of(
     elif hasattr(epoch, "total"):
         trip = epoch.journey
         if trip is not None:
-            start, last = from_panels(state.start, n), from_panels(state.last, n)
+            start, last = rows(state.start), rows(state.last)
             trip = trip._replace(
                 start=start, last=last, path=jnp.asarray(memory.path, trip.path.dtype)
             )
         done, length = jnp.asarray(memory.done), jnp.asarray(memory.length)
-        epoch = epoch._replace(
-            total=from_panels(state.total, n), done=done, length=length, journey=trip
-        )
+        epoch = epoch._replace(total=rows(state.total), done=done, length=length, journey=trip)
     elif hasattr(epoch, "dtype"):
         epoch = jnp.asarray(memory.done)
-    X = from_panels(state.X, n)
+    X = rows(state.X)
     kept = old.memory._replace(
         table=memory.table,
-        mean=from_panels(state.mean, n),
+        mean=rows(state.mean),
         calls=jnp.asarray(memory.calls),
         extra=epoch,
     )
     if edge_form:
-        return old._replace(X=X, memory=kept), (from_panels(state.sent, n),)
+        return old._replace(X=X, memory=kept), (rows(state.sent),)
     gain = jnp.asarray(numbers[:, GAIN : GAIN + 1], X.dtype)
-    S, R = from_panels(state.S, n), from_panels(state.R, n)
+    S, R = rows(state.S), rows(state.R)
     return old._replace(X=X, S=S, R=R, gain=gain, memory=kept), (X,)

@@ -7,7 +7,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -68,17 +68,26 @@ def run_threads(
     picked: Numbers,
     coins: Numbers,
 ) -> None:
-    """`program.work` on this thread, and on as many more as there are cores and panels for, or
-    pieces of sketches."""
+    """`program.work`, by as many threads as there are cores and panels for, or pieces of
+    sketches."""
     many, v, _ = state.X.shape
-    work: Any = program.work
-    shared = panels.aligned((WORDS,), np.int64)
     slopes, margins = np.zeros(picked.shape[1]), np.zeros((many, picked.shape[1]))
     wanted = max(many, len(looks.pieces) - 1) - 1
-    with SPARE_CORES.borrowed(wanted if len(picked) else 0) as helpers:
-        scratch = panels.aligned((1 + helpers, v * COLUMNS), state.X.dtype)
-        args: tuple[Any, ...] = (rule, samples, state, edges, numbers, memory, full, looks)
-        args += (picked, coins, slopes, margins, scratch, shared)
+
+    def args(threads: int, shared: Numbers) -> tuple[Any, ...]:
+        scratch = panels.aligned((threads, v * COLUMNS), state.X.dtype)
+        drawn = picked, coins, slopes, margins
+        return rule, samples, state, edges, numbers, memory, full, looks, *drawn, scratch, shared
+
+    share_out(program.work, wanted if len(picked) else 0, args)
+
+
+def share_out(work: Any, wanted: int, args_of: Callable[[int, Numbers], tuple[Any, ...]]) -> None:
+    """`work` on this thread, and on as many more as are wanted and there are cores for. args_of:
+    what it takes besides its thread's number, of so many threads and the words that they share."""
+    shared = panels.aligned((WORDS,), np.int64)
+    with SPARE_CORES.borrowed(wanted) as helpers:
+        args = args_of(1 + helpers, shared)
         threads = [
             threading.Thread(target=work, args=(k, *args), daemon=True)
             for k in range(1, 1 + helpers)
@@ -171,7 +180,11 @@ class NativeSimulator(Simulator):
             *(panels.pass_of(rule, len(state.X), self.dtype), looks),
             *map(panels.read_only, (picked, coins)),
         )
-        made, sent = panels.carry_of(old, state, memory, numbers, n, edge_form)
+
+        def rows(a: Numbers) -> Array:
+            return panels.from_panels(a, n)
+
+        made, sent = panels.carry_of(old, state, memory, numbers, rows, edge_form)
         if rule.estimator == SEGA:
             made = sketches.as_sketch(made, given, rounds, method.gradient, batch)
         return made, sent

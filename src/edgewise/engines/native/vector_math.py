@@ -38,7 +38,7 @@ def larger(context, a, b):
     return a(a, b), code
 
 
-WIDE = machine_type(VECTORS[64])
+WIDE = machine_type(VECTORS[64, WIDTH])
 
 
 def number(a):

@@ -16,24 +16,25 @@ from numba.core.typing.templates import AbstractTemplate, infer_global, signatur
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
 WIDTH = 32  # four of the widest registers, so that sums need not wait for each other
+NARROW = 16  # two of them: of vectors that are hardly longer
 FLAGS = ("contract", "nsz")
 FLOATS = {32: ir.FloatType(), 64: ir.DoubleType()}
 
 
 class Vector(types.Type):
-    """WIDTH numbers of so many bits."""
+    """So many numbers of so many bits."""
 
-    def __init__(self, bits):
-        self.bitwidth = bits
-        super().__init__(name=f"edgewise.Vector{bits}")
+    def __init__(self, bits, width):
+        self.bitwidth, self.width = bits, width
+        super().__init__(name=f"edgewise.Vector{bits}x{width}")
 
 
-VECTORS = {bits: Vector(bits) for bits in FLOATS}
+VECTORS = {(bits, width): Vector(bits, width) for bits in FLOATS for width in (NARROW, WIDTH)}
 
 
 def machine_type(kind):
     number = FLOATS[kind.bitwidth]
-    return ir.VectorType(number, WIDTH) if isinstance(kind, Vector) else number
+    return ir.VectorType(number, kind.width) if isinstance(kind, Vector) else number
 
 
 @register_model(Vector)
@@ -75,8 +76,7 @@ def bytes_each(context, like):
 @intrinsic
 def load(context, address, like):
     def code(context, builder, signature, args):
-        pointer = builder.inttoptr(args[0], machine_type(like).as_pointer())
-        return builder.load(pointer, align=like.bitwidth // 8)
+        return builder.load(pointer(builder, args[0], machine_type(like)), align=like.bitwidth // 8)
 
     return like(types.int64, like), code
 
@@ -86,32 +86,64 @@ def load_first(context, address, live, like):
     """As `load`, but zero from the `live`-th number on, and nothing is read there."""
 
     def code(context, builder, signature, args):
-        kind, index = machine_type(like), ir.VectorType(ir.IntType(64), WIDTH)
-        pointer = builder.inttoptr(args[0], kind.as_pointer())
-        lane = ir.Constant(index, list(range(WIDTH)))
+        kind, index = machine_type(like), ir.VectorType(ir.IntType(64), like.width)
+        lane = ir.Constant(index, list(range(like.width)))
         mask = builder.icmp_signed("<", lane, repeated(builder, args[1], index))
         align = ir.Constant(ir.IntType(32), like.bitwidth // 8)
-        given = [pointer, align, mask, ir.Constant(kind, [0.0] * WIDTH)]
+        zeros = ir.Constant(kind, [0.0] * like.width)
+        given = [pointer(builder, args[0], kind), align, mask, zeros]
         load = ir.FunctionType(kind, [a.type for a in given])
-        name = f"llvm.masked.load.v{WIDTH}f{like.bitwidth}.p0"
+        name = f"llvm.masked.load.v{like.width}f{like.bitwidth}.p0"
         return builder.call(cgutils.get_or_insert_function(builder.module, load, name), given)
 
     return like(types.int64, types.int64, like), code
+
+
+def pointer(builder, address, kind):
+    return builder.inttoptr(address, kind.as_pointer())
 
 
 def repeated(builder, number, kind):
     empty, index = ir.Constant(kind, ir.Undefined), ir.IntType(32)
     first = builder.insert_element(empty, number, ir.Constant(index, 0))
     return builder.shuffle_vector(
-        first, empty, ir.Constant(ir.VectorType(index, WIDTH), [0] * WIDTH)
+        first, empty, ir.Constant(ir.VectorType(index, kind.count), [0] * kind.count)
     )
+
+
+def halves(builder, value, width):
+    """The first `width` numbers, and as many after them."""
+    kind = ir.VectorType(ir.IntType(32), width)
+    low, high = (ir.Constant(kind, list(range(k, k + width))) for k in (0, width))
+    return builder.shuffle_vector(value, value, low), builder.shuffle_vector(value, value, high)
+
+
+@intrinsic
+def store_first(context, address, live, value):
+    """The first `live` numbers, fewer than there are. In halves, not with a mask: a core takes
+    what lies beyond for written too, and has the next load wait for it."""
+
+    def code(context, builder, signature, args):
+        begin, live, rest = args
+        size, width = value.bitwidth // 8, value.width
+        while width > 1:
+            width //= 2
+            some = builder.and_(live, ir.Constant(live.type, width))
+            full = builder.icmp_unsigned("!=", some, ir.Constant(live.type, 0))
+            low, high = halves(builder, rest, width)
+            with builder.if_then(full):
+                builder.store(low, pointer(builder, begin, low.type), align=size)
+            begin = builder.add(begin, builder.mul(some, ir.Constant(live.type, size)))
+            rest = builder.select(full, high, low)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, value), code
 
 
 @intrinsic
 def store(context, address, value):
     def code(context, builder, signature, args):
-        pointer = builder.inttoptr(args[0], machine_type(value).as_pointer())
-        builder.store(args[1], pointer, align=value.bitwidth // 8)
+        builder.store(args[1], pointer(builder, args[0], args[1].type), align=value.bitwidth // 8)
         return context.get_dummy_value()
 
     return types.void(types.int64, value), code
@@ -160,18 +192,12 @@ def sum_of(context, value):
     def code(context, builder, signature, args):
         parts = args[0]
         if value.bitwidth == 32:
-            parts = builder.fpext(parts, machine_type(VECTORS[64]))
-        index, width = ir.IntType(32), WIDTH
+            parts = builder.fpext(parts, machine_type(VECTORS[64, value.width]))
+        width = value.width
         while width > 1:
             width //= 2
-            kind = ir.VectorType(index, width)
-            low = ir.Constant(kind, list(range(width)))
-            high = ir.Constant(kind, list(range(width, 2 * width)))
-            parts = builder.fadd(
-                builder.shuffle_vector(parts, parts, low),
-                builder.shuffle_vector(parts, parts, high),
-            )
-        return builder.extract_element(parts, ir.Constant(index, 0))
+            parts = builder.fadd(*halves(builder, parts, width))
+        return builder.extract_element(parts, ir.Constant(ir.IntType(32), 0))
 
     return types.float64(value), code
 
@@ -179,12 +205,30 @@ def sum_of(context, value):
 @intrinsic
 def vector_like(context, array):
     """A value of the type that the array's numbers make."""
-    kind = VECTORS[array.dtype.bitwidth]
+    return value_of(VECTORS[array.dtype.bitwidth, WIDTH], array)
 
+
+@intrinsic
+def narrow_like(context, array):
+    """The same, of few numbers."""
+    return value_of(VECTORS[array.dtype.bitwidth, NARROW], array)
+
+
+def value_of(kind, array):
     def code(context, builder, signature, args):
         return ir.Constant(machine_type(kind), ir.Undefined)
 
     return kind(array), code
+
+
+@intrinsic
+def width_of(context, like):
+    """How many numbers it is."""
+
+    def code(context, builder, signature, args):
+        return ir.Constant(ir.IntType(64), like.width)
+
+    return types.int64(like), code
 
 
 @intrinsic
