@@ -55,6 +55,7 @@ from edgewise.engines.native.vectors import (
     store,
     store_first,
     sum_of,
+    unowned,
     width_of,
 )
 
@@ -176,13 +177,10 @@ def node_step(state, here, live, x, pull, moved, numbers, i, into, like):
 def nodes_round(rule, samples, state, into, edges, numbers, memory, drawn, model, first, last):
     """Nodes first..last-1; into (1, v, n): the new models; model (n,) is this thread's."""
     keep_apart()
-    rows, share, begin, other, rho = (
-        samples.rows,
-        samples.share,
-        edges.begin,
-        edges.other,
-        edges.rho,
-    )
+    samples, state, edges = unowned(samples), unowned(state), unowned(edges)
+    numbers, memory, drawn = unowned(numbers), unowned(memory), unowned(drawn)
+    into, model, rows, share = unowned(into), unowned(model), samples.rows, samples.share
+    begin, other, rho = edges.begin, edges.other, edges.rho
     like, row_like, number = narrow_like(state.X), narrow_like(rows), state.X.itemsize
     n, batch, X = rows.shape[1], len(drawn.at) // state.X.shape[1], address(state.X)
     new, C, model_bytes = address(into), centers(state, 0), number * n
