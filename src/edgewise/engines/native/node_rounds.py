@@ -9,7 +9,7 @@ import numpy as np
 
 from edgewise.engines.native import node_program, panels
 from edgewise.engines.native.estimators import CompiledFormula, FlatMemory, Samples
-from edgewise.engines.native.kernels import BETA, GAIN, NUMBERS, Edges, PanelState
+from edgewise.engines.native.kernels import NUMBERS, Edges, PanelState
 from edgewise.engines.native.panels import Numbers
 from edgewise.engines.native.rounds import NativeSimulator, share_out
 from edgewise.engines.native.vectors import NARROW
@@ -37,7 +37,6 @@ class ManyNodesSimulator(NativeSimulator):
     of a million nodes' would take as long as rounds."""
 
     kept: tuple[Any, ...] = ()  # arrays of the last carry: the next call changes them in place
-    known: Numbers | None = None  # of every node, as `panels.numbers_of` has them
 
     def advance(self, carry: Any, first: int, rounds: int) -> tuple[Any, float]:
         carry, spent = super().advance(carry, first, rounds)
@@ -73,10 +72,12 @@ class ManyNodesSimulator(NativeSimulator):
         (old, (sent,)), method, p = carry, self.method, self.block
         rule = panels.rule_of(method, p.loss)
         state = panels.panels_of(old, sent, rule, self.nothing if trial else self.own)
-        numbers = np.zeros((0, NUMBERS)) if trial else self.numbers(old, batch, rule.estimator)
+        numbers = np.zeros((0, NUMBERS))
+        if not trial:
+            numbers = panels.numbers_now(self.numbers, p, old, batch, rule.estimator)
         memory = panels.memory_of(method.gradient, p, old.memory, 1)
         samples = panels.samples_of(p, share, batch)
-        return Opened(rule, samples, state, self.edges_in, numbers, memory, old)
+        return Opened(rule, samples, state, self.flat_edges, numbers, memory, old)
 
     def own(self, a: Any) -> Numbers:
         """(1, v, n), to be changed."""
@@ -89,18 +90,6 @@ class ManyNodesSimulator(NativeSimulator):
 
     def nothing(self, a: Any = None) -> Numbers:
         return rows_to_change(0, self.problem.size, self.dtype)
-
-    def numbers(self, state: Any, batch: Numbers, estimator: int) -> Numbers:
-        if self.known is None:
-            self.known = panels.numbers_of(self.method, self.block, state, batch, estimator)
-        self.known[:, GAIN] = np.asarray(state.gain)[:, 0]
-        if hasattr(state.memory.extra, "beta"):
-            self.known[:, BETA] = state.memory.extra.beta
-        return self.known
-
-    @cached_property
-    def edges_in(self) -> Edges:
-        return panels.edges_of(self.block, self.network)
 
     @cached_property
     def spare(self) -> Numbers:
