@@ -109,6 +109,10 @@ class NativeSimulator(Simulator):
 
     works: bool | None = None  # not tried yet
 
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.trial = threading.Lock()  # one, whichever thread comes first
+
     def advance(self, carry: Any, first: int, rounds: int) -> tuple[Any, float]:
         if early := self.early_steps(carry, first, rounds):
             carry, before = self.advance_early(carry, first, early)
@@ -149,16 +153,17 @@ class NativeSimulator(Simulator):
 
     def can_compile(self, carry: Any) -> bool:
         """Tried by a run of no rounds."""
-        if self.works is None:
-            b, v = self.method.gradient.batch, self.problem.nodes
-            none, coins = np.empty((0, v * b), np.int64), np.empty((0, v), np.uint32)
-            share, batch = np.zeros(v * b, self.dtype), np.ones(v, np.int64)
-            try:
-                self.run_rounds(carry, none, share, batch, coins)
-                self.works = True
-            except Exception as error:
-                plain_rounds_run(error)
-                self.works = False
+        with self.trial:
+            if self.works is None:
+                b, v = self.method.gradient.batch, self.problem.nodes
+                none, coins = np.empty((0, v * b), np.int64), np.empty((0, v), np.uint32)
+                share, batch = np.zeros(v * b, self.dtype), np.ones(v, np.int64)
+                try:
+                    self.run_rounds(carry, none, share, batch, coins)
+                    self.works = True
+                except Exception as error:
+                    plain_rounds_run(error)
+                    self.works = False
         return self.works
 
     def run_rounds(
