@@ -20,13 +20,13 @@ import first_call
 import numpy as np
 import scipy.sparse as sp
 from iteration import RIDGE, build, floor
-from literal import SEGA, seconds_per_round
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import scale
 from threadpoolctl import threadpool_limits
+from transcriptions import SEGA, seconds_per_round
 
 import edgewise as ew
 

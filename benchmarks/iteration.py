@@ -21,8 +21,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import jax
-import literal
 import numpy as np
+import transcriptions
 from rich.console import Console
 from rich.table import Table
 from threadpoolctl import threadpool_limits
@@ -42,13 +42,13 @@ LITERAL_ROUNDS = {"paper": 8, "small": 200, "large": 4}
 RIDGE = 1.4e-3
 EDGE = ew.PrimalDual(ew.SAGA(), form="edge")
 METHODS: dict[str, tuple[Any, Callable[..., Any]]] = {
-    "saga-pd": ("saga-pd", literal.SAGA),
-    "svr-pd": ("svr-pd", literal.SAGA),  # but for full passes one does what the other does
-    "lsvr-pd": ("lsvr-pd", literal.LSVRG),
-    "asvr-pd": ("asvr-pd", literal.ASVRG),
-    "saga-pd, edge": (EDGE, literal.SAGA),
-    "sk-pd": ("sk-pd", literal.SEGA),
-    "sk-pd-fd": ("sk-pd-fd", literal.SEGAOfValues),
+    "saga-pd": ("saga-pd", transcriptions.SAGA),
+    "svr-pd": ("svr-pd", transcriptions.SAGA),  # but for full passes one does what the other does
+    "lsvr-pd": ("lsvr-pd", transcriptions.LSVRG),
+    "asvr-pd": ("asvr-pd", transcriptions.ASVRG),
+    "saga-pd, edge": (EDGE, transcriptions.SAGA),
+    "sk-pd": ("sk-pd", transcriptions.SEGA),
+    "sk-pd-fd": ("sk-pd-fd", transcriptions.SEGAOfValues),
 }
 OF_ALL_DATA = ("sk-pd", "sk-pd-fd")  # in every round: these take fewer
 
@@ -93,7 +93,7 @@ def measure(
     times: list[list[float]] = [[], [], []]
     with jax.enable_x64(True):
         whole, *half = (Ours(problem, graph, method) for problem in problems)
-        runs = [(whole, rounds), (literal.Network(problems[0], graph, kind), literal_rounds)]
+        runs = [(whole, rounds), (transcriptions.Network(problems[0], graph, kind), literal_rounds)]
         runs += [(half[0], rounds)] if half else []
         for run, many in runs:
             run.run(many)

@@ -109,3 +109,9 @@ def test_what_failed_is_said(modules):
         "m: within 500 rounds: 1 of 3; within 2,000: 2 of 3; coefficients to 1e-05: 1 of 3; "
         "1 skipped"
     )
+
+
+def test_no_benchmark_is_named_as_a_helper_of_tests_is():
+    """Both are imported by their bare names: the first that is would be the other as well."""
+    names = {file.name for file in BENCHMARKS.glob("*.py")}
+    assert not names & {file.name for file in (ROOT / "tests" / "helpers").glob("*.py")}
